@@ -1,0 +1,82 @@
+"""Rules that span several members of a request; what a single member may hold is checked by `wire.validate`.
+
+Each function yields one sentence for each violation, so that a caller hears of all of them at once.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+TAGS_LIMIT = 50
+RESERVED_TAG_PREFIX = "aws:"
+
+
+def model_violations(params: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with a CreateModel request as a whole."""
+    has_primary, containers = "PrimaryContainer" in params, params.get("Containers", [])
+    if has_primary == bool(containers):
+        yield "Specify exactly one of PrimaryContainer and Containers."
+    if len(containers) > 1:
+        yield "Containers with more than one container (inference pipelines) is not supported by Headrace."
+    for container in [params["PrimaryContainer"]] if has_primary else containers:
+        if not container.get("Image"):
+            yield "A container must name its Image."
+        yield from _environment_violations(container.get("Environment", {}))
+        if container.get("ModelDataUrl", "s3://").startswith("https://"):
+            yield "ModelDataUrl must be an s3:// location; Headrace fetches no other addresses."
+
+
+def _environment_violations(environment: Mapping[str, str]) -> Iterator[str]:
+    """All variables of a model together may hold 32 KB (contract section 3)."""
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in environment.items())
+    if size > 32 * 1024:
+        yield f"Environment holds {size} bytes; all variables together may hold 32768."
+
+
+def config_violations(params: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with a CreateEndpointConfig request as a whole, except for models that do not exist."""
+    variants = params["ProductionVariants"]
+    for name in _repeated(variant["VariantName"] for variant in variants):
+        yield f'Variant name "{name}" is used more than once in ProductionVariants.'
+    for variant in variants:
+        yield from _variant_violations(variant)
+    if "AsyncInferenceConfig" in params:
+        yield from _async_violations(params["AsyncInferenceConfig"])
+
+
+def _variant_violations(variant: Mapping[str, Any]) -> Iterator[str]:
+    where = f'Production variant "{variant["VariantName"]}"'
+    if ("InstanceType" in variant) == ("InstancePools" in variant):
+        yield f"{where} must specify exactly one of InstanceType and InstancePools."
+    if "InitialInstanceCount" not in variant:
+        yield f"{where} must specify InitialInstanceCount."
+    if not variant.get("ModelName"):
+        yield f"{where} must specify ModelName; inference components are not supported by Headrace."
+    for instance_type in _repeated(pool["InstanceType"] for pool in variant.get("InstancePools", [])):
+        yield f"{where} lists the instance type {instance_type} in more than one of its InstancePools."
+
+
+def _async_violations(config: Mapping[str, Any]) -> Iterator[str]:
+    output = config["OutputConfig"]
+    if not output.get("S3OutputPath"):
+        yield "AsyncInferenceConfig.OutputConfig must specify S3OutputPath."
+    for member in ("S3OutputPath", "S3FailurePath"):
+        if output.get(member, "s3://bucket").removeprefix("s3://").startswith("/") or output.get(member) == "s3://":
+            yield f"AsyncInferenceConfig.OutputConfig.{member} must name a bucket."
+
+
+def tag_violations(tags: Iterable[Mapping[str, str]], existing: Iterable[str] = ()) -> Iterator[str]:
+    """What is wrong with adding `tags` to a resource that has the keys `existing`."""
+    keys = [tag["Key"] for tag in tags]
+    for key in _repeated(keys):
+        yield f'Tag key "{key}" is given more than once.'
+    for key in keys:
+        if key.lower().startswith(RESERVED_TAG_PREFIX):
+            yield f'Tag key "{key}" starts with the reserved prefix {RESERVED_TAG_PREFIX}.'
+    total = len(set(keys) | set(existing))
+    if total > TAGS_LIMIT:
+        yield f"A resource may have {TAGS_LIMIT} tags; this one would have {total}."
+
+
+def _repeated(values: Iterable[str]) -> list[str]:
+    return [value for value, count in Counter(values).items() if count > 1]

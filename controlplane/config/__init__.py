@@ -1,0 +1,1 @@
+"""The one composition point of the API process: settings, URLs, the WSGI callable."""

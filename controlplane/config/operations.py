@@ -1,0 +1,7 @@
+"""The one list of modules that register operations; imported by the URL configuration."""
+
+from controlplane.catalog import operations as catalog
+from controlplane.endpoints import operations as endpoints
+from controlplane.endpoints import tagging
+
+MODULES = (catalog, endpoints, tagging)

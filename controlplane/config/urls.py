@@ -1,0 +1,19 @@
+"""The API's paths: the AWS door at the root, the console, and the probes."""
+
+from django.contrib import admin
+from django.urls import path
+
+from controlplane.config import operations, probes
+from controlplane.config.views import aws_door, unknown_path
+
+OPERATIONS = operations.MODULES
+"""Importing them registered every handler; named here so that the list is not taken for unused."""
+
+urlpatterns = [
+    path("", aws_door),
+    path("healthz", probes.healthz),
+    path("readyz", probes.readyz),
+    path("admin/", admin.site.urls),
+]
+
+handler404 = unknown_path

@@ -1,0 +1,53 @@
+"""The API's door as a Django view: it brings the pure door of `wire` together with settings, keys and catalogue."""
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from controlplane.auth.authenticate import find_key
+from controlplane.catalog.instance_types import known_instance_types
+from controlplane.core import clock
+from controlplane.core.errors import RequestTooLarge, UnknownOperationException
+from controlplane.core.ids import new_uuid
+from controlplane.wire.doors import BODY_LIMIT_BYTES, Surroundings, WireRequest, json11
+from controlplane.wire.errors import WireResponse, json11_error
+
+
+@csrf_exempt
+def aws_door(request: HttpRequest) -> HttpResponse:
+    """`POST /` with X-Amz-Target: every operation of the control plane. Requests are authenticated by signature."""
+    request_id = str(new_uuid())
+    if request.method != "POST":
+        return _respond(json11_error(UnknownOperationException("Only POST is answered here."), request_id))
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if int(length) > BODY_LIMIT_BYTES:
+        error = RequestTooLarge(f"The body may hold {BODY_LIMIT_BYTES} bytes.")
+        return _respond(json11_error(error, request_id))
+    around = Surroundings(find_key, settings.HEADRACE.region, clock.now(), request_id, known_instance_types)
+    return _respond(json11(_wire_request(request), around))
+
+
+def unknown_path(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Any other path: an error in the API's own form, never a page."""
+    del exception
+    error = UnknownOperationException(f"There is nothing at {request.path!r}.")
+    error.status = 404
+    return _respond(json11_error(error, str(new_uuid())))
+
+
+def _wire_request(request: HttpRequest) -> WireRequest:
+    names = (
+        (name.removeprefix("HTTP_").replace("_", "-").lower(), value)
+        for name, value in request.META.items()
+        if name.startswith("HTTP_") or name in ("CONTENT_TYPE", "CONTENT_LENGTH")
+    )
+    return WireRequest(
+        request.method or "", request.path, request.META.get("QUERY_STRING", ""), tuple(names), request.body
+    )
+
+
+def _respond(answer: WireResponse) -> HttpResponse:
+    response = HttpResponse(answer.body, status=answer.status)
+    for name, value in answer.headers:
+        response[name] = value
+    return response

@@ -1,0 +1,76 @@
+"""What a data directory keeps from run to run: generated secrets and chosen ports."""
+
+import json
+import os
+import secrets
+import socket
+from pathlib import Path
+from typing import Any
+
+from cryptography.fernet import Fernet
+
+
+def read_secrets(data_dir: Path) -> tuple[dict[str, str], bool]:
+    """The secrets of this data directory, made at the first call; and whether they were made just now."""
+    path = data_dir / "secrets.json"
+    found = _read(path)
+    made = {
+        "postgres_password": secrets.token_urlsafe(24),
+        "valkey_password": secrets.token_urlsafe(24),
+        "secret_key": Fernet.generate_key().decode(),
+        "admin_password": secrets.token_urlsafe(12),
+        "access_key_id": "AKIA" + "".join(secrets.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") for _ in range(16)),
+        "secret_access_key": secrets.token_urlsafe(30),
+    }
+    complete = {**made, **found}
+    if complete != found:
+        _write(path, complete)
+    return complete, not found
+
+
+def read_ports(data_dir: Path, names: list[str]) -> dict[str, int]:
+    """A port of 127.0.0.1 for each name: the one used last time while it is free, else another, kept for next time."""
+    path = data_dir / "ports.json"
+    found = _read(path)
+    chosen: dict[str, int] = {}
+    for name in names:
+        port = found.get(name, 0)
+        chosen[name] = port if port and _is_free(port) else _free_port()
+    if chosen != found:
+        _write(path, {**found, **chosen})
+    return chosen
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """Replace the file in one step, readable by its owner alone."""
+    temporary = path.with_suffix(".tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(json.dumps(content, indent=1))
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

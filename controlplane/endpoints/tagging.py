@@ -1,0 +1,59 @@
+"""The API's operations on tags. They live here since this is the last app that owns resources with tags."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from controlplane.catalog.models import EndpointConfig, Model, Tag
+from controlplane.catalog.rules import tag_violations
+from controlplane.catalog.selectors import tags_of
+from controlplane.catalog.services import add_tags as store_tags
+from controlplane.catalog.services import refuse_violations
+from controlplane.core.errors import ValidationException
+from controlplane.core.ids import Arn
+from controlplane.endpoints.models import Endpoint
+from controlplane.wire.registry import Context, operation
+
+Params = Mapping[str, Any]
+Answer = dict[str, Any]
+
+_TAGGED = {"model": Model, "endpoint-config": EndpointConfig, "endpoint": Endpoint}
+"""ARN kind -> what it names."""
+
+
+def _resource_id(context: Context, text: str) -> UUID:
+    """The id behind an ARN of the caller's account and region, whatever the case of its name."""
+    arn = Arn.parse(text)
+    if arn is None or arn.kind not in _TAGGED:
+        raise ValidationException(f"{text!r} is not the ARN of a model, an endpoint configuration or an endpoint.")
+    found = None
+    if (arn.account_id, arn.region) == (context.account_id, context.region):
+        rows = _TAGGED[arn.kind].objects.filter(account_id=arn.account_id, name__iexact=arn.name)
+        found = rows.values_list("id", flat=True).first()
+    if found is None:
+        raise ValidationException("Resource does not exist.")
+    return found
+
+
+@operation("AddTags")
+def add_tags(context: Context, params: Params) -> Answer:
+    resource_id = _resource_id(context, params["ResourceArn"])
+    existing = [tag["Key"] for tag in tags_of(resource_id)]
+    refuse_violations(tag_violations(params["Tags"], existing))
+    store_tags(resource_id, params["Tags"])
+    return {"Tags": tags_of(resource_id)}
+
+
+@operation("ListTags")
+def list_tags(context: Context, params: Params) -> Answer:
+    """A resource has at most 50 tags and a page at least 50, so there is always one page."""
+    if "NextToken" in params:
+        raise ValidationException('Invalid pagination token because "{0}".')
+    return {"Tags": tags_of(_resource_id(context, params["ResourceArn"]))}
+
+
+@operation("DeleteTags")
+def delete_tags(context: Context, params: Params) -> Answer:
+    resource_id = _resource_id(context, params["ResourceArn"])
+    Tag.objects.filter(resource_id=resource_id, key__in=params["TagKeys"]).delete()
+    return {}

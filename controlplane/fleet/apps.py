@@ -1,0 +1,8 @@
+"""Registers `controlplane.fleet` with Django."""
+
+from django.apps import AppConfig
+
+
+class FleetConfig(AppConfig):
+    name = "controlplane.fleet"
+    label = "fleet"

@@ -1,0 +1,39 @@
+"""Events and heartbeats."""
+
+from django.db import models
+
+
+class Event(models.Model):
+    """One thing that happened or was decided, in one sentence for humans. Never changed, never updated.
+
+    `reason` is a CamelCase word for machines (`PoolRefused`), `detail` the inputs of the rule that fired. Events outlive
+    the resource they tell of: they are keyed by its id and name, not by a foreign key.
+    """
+
+    at = models.DateTimeField()
+    account_id = models.CharField(max_length=12)
+    subject_kind = models.CharField(max_length=32)
+    subject_id = models.UUIDField()
+    subject_name = models.CharField(max_length=63)
+    reason = models.CharField(max_length=64)
+    sentence = models.TextField()
+    detail = models.JSONField(default=dict)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["subject_id", "id"], name="event_by_subject"),
+            models.Index(fields=["account_id", "subject_name", "id"], name="event_by_name"),
+            models.Index(fields=["at"], name="event_by_time"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.at:%H:%M:%S} {self.reason}: {self.sentence}"
+
+
+class Heartbeat(models.Model):
+    """When a process last said that it makes progress; written by the loop that does the work, not by a side thread."""
+
+    pk = models.CompositePrimaryKey("role", "process_id")
+    role = models.CharField(max_length=32)
+    process_id = models.CharField(max_length=128)
+    seen_at = models.DateTimeField()

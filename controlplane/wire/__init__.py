@@ -1,0 +1,7 @@
+"""AWS protocols as a library, driven by botocore's service models. Knows no domain.
+
+    request --> doors (which operation) --> parse (bytes to values) --> validate (all violations at once)
+            --> the registered handler --> serialize (values to bytes) | errors (the error in the protocol's form)
+
+`model` loads the service models, `overlay` holds the few deltas, `registry` the handlers.
+"""

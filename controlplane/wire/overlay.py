@@ -1,0 +1,106 @@
+"""The few places where Headrace differs from the service models it is driven by.
+
+- `HONOURED` lists, for each input structure, the members that have an effect here. A member that the model knows and
+  that is not listed is refused by name, never ignored; one that even the model does not know is ignored.
+- Instance types come from the catalogue, so an operator's own types are legal: `InstanceTypes` replaces the enum.
+- Patterns written for Java are translated for Python's `re`.
+"""
+
+import re
+from functools import lru_cache
+
+EVERYTHING = frozenset({"*"})
+
+HONOURED: dict[str, frozenset[str]] = {
+    "CreateModelInput": frozenset(
+        {"ModelName", "PrimaryContainer", "Containers", "ExecutionRoleArn", "Tags", "EnableNetworkIsolation"}
+    ),
+    "ContainerDefinition": frozenset({"ContainerHostname", "Image", "Mode", "ModelDataUrl", "Environment"}),
+    "Tag": EVERYTHING,
+    "CreateEndpointConfigInput": frozenset(
+        {
+            "EndpointConfigName",
+            "ProductionVariants",
+            "AsyncInferenceConfig",
+            "Tags",
+            "ExecutionRoleArn",
+            "EnableNetworkIsolation",
+        }
+    ),
+    "ProductionVariant": frozenset(
+        {
+            "VariantName",
+            "ModelName",
+            "InitialInstanceCount",
+            "InstanceType",
+            "InstancePools",
+            "VariantInstanceProvisionTimeoutInSeconds",
+            "InitialVariantWeight",
+            "RoutingConfig",
+            "ModelDataDownloadTimeoutInSeconds",
+            "ContainerStartupHealthCheckTimeoutInSeconds",
+        }
+    ),
+    "InstancePool": EVERYTHING,
+    "ProductionVariantRoutingConfig": frozenset({"RoutingStrategy"}),
+    "AsyncInferenceConfig": EVERYTHING,
+    "AsyncInferenceClientConfig": EVERYTHING,
+    "AsyncInferenceOutputConfig": frozenset({"S3OutputPath", "S3FailurePath"}),
+    "CreateEndpointInput": frozenset({"EndpointName", "EndpointConfigName", "Tags"}),
+    "DesiredWeightAndCapacity": frozenset({"VariantName", "DesiredWeight", "DesiredInstanceCount"}),
+    "InvokeEndpointInput": frozenset(
+        {"EndpointName", "Body", "ContentType", "Accept", "CustomAttributes", "TargetVariant", "InferenceId"}
+    ),
+    "InvokeEndpointAsyncInput": frozenset(
+        {
+            "EndpointName",
+            "Body",
+            "ContentType",
+            "Accept",
+            "CustomAttributes",
+            "InferenceId",
+            "S3OutputPathExtension",
+            "Filename",
+            "RequestTTLSeconds",
+            "InvocationTimeoutSeconds",
+        }
+    ),
+}
+
+HONOURED_VALUES: dict[str, frozenset[str]] = {
+    "RoutingStrategy": frozenset({"RANDOM", "LEAST_OUTSTANDING_REQUESTS"}),
+    "ContainerMode": frozenset({"SingleModel"}),
+}
+"""Enums of which only some values have an effect here."""
+
+NEUTRAL_SWITCHES = frozenset({"EnableNetworkIsolation"})
+"""Booleans whose `false` is what happens anyway; `true` is refused."""
+
+INSTANCE_TYPE_SHAPE = "ProductionVariantInstanceType"
+"""The enum that the catalogue replaces."""
+
+_INPUTS_WITH_EVERYTHING = ("Describe", "List", "Delete", "AddTags", "UpdateEndpointWeightsAndCapacities")
+
+_SEPARATORS = " \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000"
+_TRANSLATIONS = (
+    # What Java has and Python's `re` lacks, as the models of the honoured operations use it.
+    (r"\p{L}\p{Z}\p{N}", "\\w" + _SEPARATORS),
+    (r"\p{Print}", r"\x20-\x7e"),
+    (r"\p{ASCII}", r"[\x00-\x7f]"),
+    (r"\z", r"\Z"),
+)
+
+
+def honoured_members(shape_name: str) -> frozenset[str]:
+    """The members of an input structure that have an effect; EVERYTHING for reads and deletes."""
+    if shape_name.startswith(_INPUTS_WITH_EVERYTHING):
+        return EVERYTHING
+    return HONOURED[shape_name]
+
+
+@lru_cache(maxsize=512)
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A model's pattern as Python's `re` understands it."""
+    for java, python in _TRANSLATIONS:
+        pattern = pattern.replace(java, python)
+    return re.compile(pattern)

@@ -1,0 +1,146 @@
+"""Bytes to values, by shape. What comes out has Python's types; whether the values are legal is `validate`'s question.
+
+Members that the model does not know are dropped, nulls count as absent. Anything that is not of the shape's JSON type is
+a SerializationException that names the member.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from botocore.model import Shape, StructureShape
+
+from controlplane.core.errors import SerializationException, ValidationError
+
+Path = str
+
+
+def parse_json(body: bytes, shape: StructureShape | None) -> dict[str, Any]:
+    """The members of a JSON 1.1 body; an empty body has none."""
+    document = _load(body) if body.strip() else {}
+    if not isinstance(document, dict):
+        raise SerializationException("The body must be a JSON object.")
+    return _structure(shape, document, "") if shape is not None else {}
+
+
+def _load(body: bytes) -> object:
+    try:
+        return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise SerializationException("The body is not valid UTF-8.") from error
+    except (ValueError, RecursionError) as error:
+        # ValueError also stands for an integer of more digits than Python converts.
+        raise SerializationException("The body is not valid JSON.") from error
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _structure(shape: StructureShape, value: object, path: Path) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong_type(path, "an object")
+    known = ((name, member, value.get(name)) for name, member in shape.members.items())
+    return {name: _value(member, found, f"{path}{name}") for name, member, found in known if found is not None}
+
+
+def _value(shape: Shape, value: object, path: Path) -> Any:
+    return _READERS[shape.type_name](shape, value, path)
+
+
+def _list(shape: Any, value: object, path: Path) -> list[Any]:
+    if not isinstance(value, list):
+        raise _wrong_type(path, "a list")
+    return [_value(shape.member, item, f"{path}[{place}]") for place, item in enumerate(value)]
+
+
+def _map(shape: Any, value: object, path: Path) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong_type(path, "an object")
+    return {key: _value(shape.value, item, f"{path}.{key[:64]}") for key, item in value.items() if item is not None}
+
+
+def _string(shape: Shape, value: object, path: Path) -> str:
+    del shape
+    if not isinstance(value, str):
+        raise _wrong_type(path, "a string")
+    return value
+
+
+def _boolean(shape: Shape, value: object, path: Path) -> bool:
+    del shape
+    if not isinstance(value, bool):
+        raise _wrong_type(path, "true or false")
+    return value
+
+
+def _integer(shape: Shape, value: object, path: Path) -> int:
+    del shape
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value or math.isinf(value):
+        raise _wrong_type(path, "a whole number")
+    if value != int(value):
+        raise _wrong_type(path, "a whole number")
+    return int(value)
+
+
+def _float(shape: Shape, value: object, path: Path) -> float:
+    del shape
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _wrong_type(path, "a finite number")
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise _wrong_type(path, "a finite number") from error
+    if not math.isfinite(number):
+        raise _wrong_type(path, "a finite number")
+    return number
+
+
+def _timestamp(shape: Shape, value: object, path: Path) -> datetime:
+    """Epoch seconds; ISO text is taken too, since some clients send it."""
+    try:
+        if isinstance(value, str):
+            moment = datetime.fromisoformat(value)
+            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return datetime.fromtimestamp(_float(shape, value, path), UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise _wrong_type(path, "a time in seconds since 1970") from error
+
+
+_READERS: dict[str, Callable[[Any, object, Path], Any]] = {
+    "structure": lambda shape, value, path: _structure(shape, value, f"{path}."),
+    "list": _list,
+    "map": _map,
+    "string": _string,
+    "boolean": _boolean,
+    "integer": _integer,
+    "long": _integer,
+    "float": _float,
+    "double": _float,
+    "timestamp": _timestamp,
+}
+
+
+def _wrong_type(path: Path, wanted: str) -> SerializationException:
+    return SerializationException(f"{path.lstrip('.') or 'The body'} must be {wanted}.")
+
+
+def parse_headers(shape: StructureShape, uri: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
+    """The members of a rest-json request that travel in the path and in headers (names in lower case)."""
+    found: dict[str, Any] = {}
+    for name, member in shape.members.items():
+        location, wire_name = member.serialization.get("location"), member.serialization.get("name", name)
+        text = uri.get(wire_name) if location == "uri" else headers.get(wire_name.lower())
+        if location is None or text is None or (text == "" and location == "header"):
+            continue
+        found[name] = _number_in_header(wire_name, text) if member.type_name == "integer" else text
+    return found
+
+
+def _number_in_header(name: str, text: str) -> int:
+    digits = text.strip()
+    if not digits.removeprefix("-").isascii() or not digits.removeprefix("-").isdigit() or len(digits) > 18:
+        raise ValidationError(f"Header {name} must be a whole number.")
+    return int(digits)

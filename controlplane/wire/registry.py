@@ -1,0 +1,48 @@
+"""Which function answers which operation."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from controlplane.core.errors import UnknownOperationException
+
+
+@dataclass(frozen=True)
+class Context:
+    """Who asks, and when. `account_id` comes from the credential alone."""
+
+    account_id: str
+    access_key_id: str
+    region: str
+    request_id: str
+    now: datetime
+
+
+Handler = Callable[[Context, Mapping[str, Any]], dict[str, Any]]
+
+_HANDLERS: dict[str, Handler] = {}
+
+
+def operation(name: str) -> Callable[[Handler], Handler]:
+    """Register the decorated function as the handler of operation `name`: validated params in, answer members out."""
+
+    def register(handler: Handler) -> Handler:
+        if _HANDLERS.setdefault(name, handler) is not handler:
+            raise AssertionError(f"operation {name} has two handlers")
+        return handler
+
+    return register
+
+
+def handler_of(name: str) -> Handler:
+    """The handler of `name`; raises UnknownOperationException."""
+    handler = _HANDLERS.get(name)
+    if handler is None:
+        raise UnknownOperationException(f"The operation {name!r} is not supported by Headrace.")
+    return handler
+
+
+def operation_names() -> frozenset[str]:
+    """Every operation that has a handler."""
+    return frozenset(_HANDLERS)

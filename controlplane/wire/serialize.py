@@ -1,0 +1,55 @@
+"""Values to bytes, by shape: timestamps as epoch numbers with milliseconds, absent members left out."""
+
+import base64
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from botocore.model import Shape, StructureShape
+
+
+def to_json(shape: StructureShape | None, answer: Mapping[str, Any]) -> bytes:
+    """The body of a JSON 1.1 answer; an operation without an output shape has an empty one."""
+    if shape is None:
+        return b""
+    return dump(_structure(shape, answer))
+
+
+def dump(document: object) -> bytes:
+    """Compact JSON; refuses what JSON cannot say (NaN, infinities)."""
+    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _structure(shape: StructureShape, value: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = set(value) - set(shape.members)
+    if unknown:
+        raise AssertionError(f"{shape.name} has no member {', '.join(sorted(unknown))}")
+    present = ((name, item) for name, item in value.items() if item is not None)
+    return {name: _value(shape.members[name], item) for name, item in present}
+
+
+def _value(shape: Any, value: Any) -> Any:
+    match shape.type_name:
+        case "structure":
+            return _structure(shape, value)
+        case "list":
+            return [_value(shape.member, item) for item in value]
+        case "map":
+            return {key: _value(shape.value, item) for key, item in value.items()}
+        case "timestamp":
+            return _epoch(value)
+        case "blob":
+            return base64.b64encode(value).decode()
+    return value
+
+
+def _epoch(moment: datetime) -> float:
+    """Seconds with milliseconds; never text, which several clients cannot read."""
+    return round(moment.timestamp(), 3)
+
+
+def header_name(shape: StructureShape, member: str) -> str:
+    """The header that carries `member` of a rest-json structure."""
+    found: Shape = shape.members[member]
+    return str(found.serialization["name"])

@@ -1,0 +1,8 @@
+"""Registers `workers` with Django, for its management commands."""
+
+from django.apps import AppConfig
+
+
+class WorkersConfig(AppConfig):
+    name = "workers"
+    label = "workers"

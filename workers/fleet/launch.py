@@ -1,0 +1,241 @@
+"""Launching: intent, call, outcome; never fewer steps.
+
+    commit LaunchAttempt(token) --> call the provider, no transaction open --> commit the outcome, guarded by the claim
+
+A crash after the first step leaves an open attempt; `resolve` asks the provider about its token and finishes the story.
+"""
+
+import logging
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from controlplane.auth.models import Installation
+from controlplane.core import clock
+from controlplane.core.ids import new_token, new_uuid
+from controlplane.endpoints.models import EndpointVariant
+from controlplane.fleet.models import Instance, LaunchAttempt
+from controlplane.fleet.states import AttemptStage, InstanceStage
+from workers.fleet import events, memory
+from workers.fleet.actions import Launch, ResolveAttempt
+from workers.fleet.capacity import all_closed_after_refusal, backoff_seconds
+from workers.fleet.plan import START_FAILURES_LIMIT
+from workers.loop.lease import Claim
+from workers.providers import registry
+from workers.providers.base import LaunchRequest, Provider, ProviderInstance
+from workers.providers.errors import ErrorKind, ProviderError
+
+MISCONFIGURED_PAUSE_SECONDS = 60.0
+"""In steady state a request that can never work is tried again this late: somebody has to mend it first."""
+
+log = logging.getLogger(__name__)
+
+
+def launch(action: Launch, claim: Claim) -> bool:
+    """Start the action's instances one by one until one is refused; always changes facts."""
+    for number in range(action.count):
+        attempt = _intend(action, claim, announce=number == 0)
+        if attempt is None or not _call(attempt, claim, _all_closed(action)):
+            break
+    return True
+
+
+def resolve(action: ResolveAttempt, claim: Claim) -> bool:
+    """Finish the story of a launch whose outcome was lost; False when the provider still cannot say."""
+    attempt = LaunchAttempt.objects.select_related("pool", "variant", "endpoint").get(token=action.attempt.token)
+    if action.is_wanted:
+        _call(attempt, claim, lambda: False)
+        return attempt.stage != AttemptStage.AMBIGUOUS
+    return _find(attempt, claim)
+
+
+def _all_closed(action: Launch) -> Callable[[], bool]:
+    return lambda: all_closed_after_refusal(action.variant, action.offering, clock.now())
+
+
+def _intend(action: Launch, claim: Claim, *, announce: bool) -> LaunchAttempt | None:
+    """Commit the intent to launch; None when a half-open offering is being probed by somebody else."""
+    now = clock.now()
+    with transaction.atomic():
+        claim.confirm(now)
+        attempt = LaunchAttempt(
+            token=new_token(),
+            endpoint_id=claim.endpoint_id,
+            variant_id=action.variant.id,
+            pool_id=action.offering.pool.id,
+            provider=settings.HEADRACE.provider,
+            zone=action.offering.zone,
+            instance_type=action.offering.pool.instance_type,
+            stage=AttemptStage.INTENDED,
+            is_probe=action.is_probe,
+            called_at=now,
+        )
+        if action.is_probe and not memory.take_probe(attempt, now):
+            return None
+        attempt.save(force_insert=True)
+        if announce:
+            detail = {"pool": attempt.instance_type, "zone": attempt.zone, "count": action.count}
+            events.record(attempt.endpoint, "LaunchRequested", action.why, now, detail)
+    return attempt
+
+
+def _call(attempt: LaunchAttempt, claim: Claim, is_out_of_pools: Callable[[], bool]) -> bool:
+    """Ask the provider for the instance and commit what came of it; True when it was launched."""
+    provider = registry.get(attempt.provider)
+    try:
+        instance = provider.launch(_request(attempt))
+    except ProviderError as error:
+        _record_failure(attempt, claim, error, is_out_of_pools)
+        return False
+    _record_launch(attempt, claim, instance)
+    return True
+
+
+def _find(attempt: LaunchAttempt, claim: Claim) -> bool:
+    """Resolve an attempt that is no longer wanted without starting anything; False when it is too early to tell."""
+    provider = registry.get(attempt.provider)
+    try:
+        instance = provider.find(attempt.token)
+    except ProviderError as error:
+        log.warning("attempt %s: the provider could not be asked: %s", attempt.token, error)
+        return False
+    if instance is not None:
+        _record_launch(attempt, claim, instance)
+        return True
+    if not _is_settled(attempt, provider):
+        return False
+    with transaction.atomic():
+        claim.renew(clock.now())
+        _close(attempt, AttemptStage.ABSENT, "the provider knows no instance with this token")
+    return True
+
+
+def _is_settled(attempt: LaunchAttempt, provider: Provider) -> bool:
+    """Whether the provider's listings must show the instance by now if there is one."""
+    return clock.now() - attempt.called_at >= timedelta(seconds=provider.consistency_window_seconds)
+
+
+def _request(attempt: LaunchAttempt) -> LaunchRequest:
+    container = attempt.pool.container
+    return LaunchRequest(
+        token=attempt.token,
+        owner=Installation.objects.values_list("owner", flat=True).get(),
+        instance_type=attempt.instance_type,
+        zone=attempt.zone,
+        image=container["Image"],
+        environment=container.get("Environment", {}),
+        model_data_url=container.get("ModelDataUrl", ""),
+        model_data_download_timeout_seconds=attempt.variant.download_timeout_seconds,
+        labels={"endpoint": attempt.endpoint.name, "variant": attempt.variant.name},
+    )
+
+
+def _record_launch(attempt: LaunchAttempt, claim: Claim, instance: ProviderInstance) -> None:
+    now = clock.now()
+    with transaction.atomic():
+        claim.renew(now)
+        _close(attempt, AttemptStage.SUCCEEDED, "")
+        Instance.objects.create(
+            id=new_uuid(),
+            endpoint_id=attempt.endpoint_id,
+            variant_id=attempt.variant_id,
+            pool_id=attempt.pool_id,
+            provider=attempt.provider,
+            provider_id=instance.provider_id,
+            token=attempt.token,
+            instance_type=attempt.instance_type,
+            zone=attempt.zone,
+            launched_at=instance.launched_at,
+            stage=InstanceStage.PENDING,
+            stage_since=now,
+        )
+        memory.forget_refusal(attempt)
+        _variant(attempt).update(refusals=0, launch_not_before=None)
+        sentence = f"{attempt.instance_type} launched in {attempt.zone} for variant {attempt.variant.name}"
+        events.record(attempt.endpoint, "InstanceLaunched", sentence, now, {"provider_id": instance.provider_id})
+
+
+def _record_failure(
+    attempt: LaunchAttempt, claim: Claim, error: ProviderError, is_out_of_pools: Callable[[], bool]
+) -> None:
+    now = clock.now()
+    stage = AttemptStage.AMBIGUOUS if error.kind in (ErrorKind.AMBIGUOUS, ErrorKind.GONE) else AttemptStage.REFUSED
+    with transaction.atomic():
+        claim.renew(now)
+        _close(attempt, stage, error.message, error.kind)
+        reason, sentence = _AFTER[error.kind](attempt, error, now, is_out_of_pools)
+        detail = {"pool": attempt.instance_type, "zone": attempt.zone, "kind": error.kind.value}
+        events.record(attempt.endpoint, reason, sentence, now, detail)
+
+
+def _after_refusal(
+    attempt: LaunchAttempt, error: ProviderError, now: datetime, is_out_of_pools: Callable[[], bool]
+) -> tuple[str, str]:
+    """Capacity and quota: remember it for everybody; when no pool is left open, walk the list again later."""
+    until = memory.remember_refusal(attempt, error, now)
+    sentence = (
+        f"{attempt.instance_type} refused in {attempt.zone}: {error.message} Not asked again before {until:%H:%M:%S}."
+    )
+    if is_out_of_pools():
+        again = _pause(attempt, attempt.variant.refusals + 1, now)
+        sentence = f"{sentence} No pool is left; the list is walked again at {again:%H:%M:%S}."
+    return "PoolRefused", sentence
+
+
+def _after_throttle(
+    attempt: LaunchAttempt, error: ProviderError, now: datetime, _: Callable[[], bool]
+) -> tuple[str, str]:
+    """A throttle says nothing about the pool: the same one again after a back-off, no mark."""
+    memory.release_probe(attempt)
+    again = _pause(attempt, attempt.variant.refusals + 1, now)
+    return "LaunchThrottled", f"The provider is throttling: {error.message} Asked again at {again:%H:%M:%S}."
+
+
+def _after_misconfiguration(
+    attempt: LaunchAttempt, error: ProviderError, now: datetime, _: Callable[[], bool]
+) -> tuple[str, str]:
+    """The request can never work: no walk over the other pools, which would hide the cause."""
+    memory.release_probe(attempt)
+    reason = (
+        f"Please make sure all images included in the model for the production variant {attempt.variant.name} exist, "
+        "and that the execution role used to create the model has permissions to access them. " + error.message
+    )
+    again = now + timedelta(seconds=MISCONFIGURED_PAUSE_SECONDS)
+    _variant(attempt).update(start_failures=START_FAILURES_LIMIT, start_failure_reason=reason, launch_not_before=again)
+    return "LaunchMisconfigured", f"{attempt.instance_type} cannot run this model: {error.message}"
+
+
+def _after_lost_reply(
+    attempt: LaunchAttempt, error: ProviderError, now: datetime, _: Callable[[], bool]
+) -> tuple[str, str]:
+    del now
+    return "LaunchOutcomeUnknown", f"The launch of {attempt.instance_type} may have happened: {error.message}"
+
+
+_AFTER = {
+    ErrorKind.CAPACITY: _after_refusal,
+    ErrorKind.QUOTA: _after_refusal,
+    ErrorKind.THROTTLED: _after_throttle,
+    ErrorKind.MISCONFIGURED: _after_misconfiguration,
+    ErrorKind.AMBIGUOUS: _after_lost_reply,
+    ErrorKind.GONE: _after_lost_reply,
+}
+
+
+def _pause(attempt: LaunchAttempt, streak: int, now: datetime) -> datetime:
+    """Put the variant's next launch off after `streak` failures in a row; returns until when."""
+    again = now + timedelta(seconds=backoff_seconds(streak, random.random()))
+    _variant(attempt).update(refusals=streak, launch_not_before=again)
+    return again
+
+
+def _close(attempt: LaunchAttempt, stage: AttemptStage, message: str, kind: str = "") -> None:
+    attempt.stage, attempt.message, attempt.error_kind, attempt.ended_at = stage, message, kind, clock.now()
+    attempt.save(update_fields=["stage", "message", "error_kind", "ended_at"])
+
+
+def _variant(attempt: LaunchAttempt):  # type: ignore[no-untyped-def]
+    return EndpointVariant.objects.filter(pk=attempt.variant_id)

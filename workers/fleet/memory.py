@@ -1,0 +1,77 @@
+"""Capacity memory: what one endpoint's refusal teaches all of them, stored.
+
+    (no mark) -- refused --> CLOSED until `until` -- time passes --> HALF OPEN -- one probe --> (no mark) | CLOSED, longer
+                               ^     (an instance of the type ends: HALF OPEN at once)              |
+                               +-------------------------- refused again ---------------------------+
+
+Written inside the transaction of the outcome that teaches it. The lengths are `capacity`'s pure rules.
+"""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Q, QuerySet
+
+from controlplane.fleet.models import CapacityMark, LaunchAttempt
+from workers.fleet.capacity import PROBE_SECONDS, mark_seconds, streak_after
+from workers.providers.errors import ProviderError
+
+
+def remember_refusal(attempt: LaunchAttempt, error: ProviderError, now: datetime) -> datetime:
+    """Close the attempt's offering for all endpoints; returns until when."""
+    mark = _marks(attempt.provider, attempt.zone, attempt.instance_type).select_for_update().first()
+    streak = streak_after(mark.streak, mark.marked_at, now) if mark else 1
+    until = now + timedelta(seconds=mark_seconds(error.kind, streak, settings.HEADRACE.capacity_mark_seconds))
+    CapacityMark.objects.update_or_create(
+        provider=attempt.provider,
+        region=settings.HEADRACE.region,
+        zone=attempt.zone,
+        instance_type=attempt.instance_type,
+        defaults={
+            "kind": error.kind.value,
+            "message": error.message,
+            "marked_at": now,
+            "until": until,
+            "streak": streak,
+            "seen_by": attempt.endpoint.name,
+            "probe_token": "",
+            "probe_expires_at": None,
+        },
+    )
+    return until
+
+
+def forget_refusal(attempt: LaunchAttempt) -> None:
+    """A launch worked: the offering is open again."""
+    _marks(attempt.provider, attempt.zone, attempt.instance_type).delete()
+
+
+def take_probe(attempt: LaunchAttempt, now: datetime) -> bool:
+    """Whether this attempt may probe a half-open offering; False when another one is at it or it closed meanwhile."""
+    free = Q(probe_expires_at=None) | Q(probe_expires_at__lte=now)
+    marks = _marks(attempt.provider, attempt.zone, attempt.instance_type)
+    if not marks.exists():
+        return True
+    return bool(
+        marks.filter(free, until__lte=now).update(
+            probe_token=attempt.token, probe_expires_at=now + timedelta(seconds=PROBE_SECONDS)
+        )
+    )
+
+
+def release_probe(attempt: LaunchAttempt) -> None:
+    """The probe ended without telling anything of capacity (a throttle, a misconfiguration): let another one try."""
+    _marks(attempt.provider, attempt.zone, attempt.instance_type).filter(probe_token=attempt.token).update(
+        probe_token="", probe_expires_at=None
+    )
+
+
+def reopen(provider: str, zone: str, instance_type: str, now: datetime) -> None:
+    """An instance of this type has ended, so there is room for at least one probe before the mark runs out."""
+    _marks(provider, zone, instance_type).filter(until__gt=now, kind="capacity").update(until=now)
+
+
+def _marks(provider: str, zone: str, instance_type: str) -> "QuerySet[CapacityMark]":
+    return CapacityMark.objects.filter(
+        provider=provider, region=settings.HEADRACE.region, zone=zone, instance_type=instance_type
+    )

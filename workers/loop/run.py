@@ -1,0 +1,71 @@
+"""The only shape of a controller: claim, observe, plan, act, record, release.
+
+One call works until nothing is left to do now, then stores when to look again. A wish that changes under it, or an
+outcome that calls for the next step (a refused pool), leads to another round within the same claim; a lost claim ends
+it at once.
+"""
+
+import logging
+from datetime import timedelta
+from uuid import UUID
+
+from controlplane.core import clock
+from workers.fleet import act, observe
+from workers.fleet.actions import Plan
+from workers.fleet.plan import plan
+from workers.loop import lease
+from workers.loop.lease import Claim, ClaimLost, WishChanged
+
+ROUNDS_LIMIT = 64
+"""Enough to walk five pools in several zones with partial fills; beyond it the endpoint waits its turn again, so that
+one endpoint cannot keep a worker to itself."""
+
+AFTER_FAULT_SECONDS = 5.0
+"""When an endpoint whose round ended in an unexpected fault is looked at again."""
+
+log = logging.getLogger(__name__)
+
+
+def reconcile(endpoint_id: UUID) -> bool:
+    """Bring one endpoint closer to what is wanted of it; False when somebody else is at it or it is gone."""
+    claim = lease.claim(endpoint_id)
+    if claim is None:
+        return False
+    try:
+        _work(claim)
+    except act.EndpointRemoved:
+        log.info("endpoint %s is deleted", endpoint_id)
+    except ClaimLost:
+        log.warning("endpoint %s: the claim was lost, its new holder goes on", endpoint_id)
+    except Exception:
+        # One endpoint's fault must not end the worker nor keep the endpoint from being looked at again.
+        log.exception("endpoint %s: the round failed", endpoint_id)
+        claim.release(clock.now() + timedelta(seconds=AFTER_FAULT_SECONDS), "The last round failed; see the log.")
+    return True
+
+
+def _work(claim: Claim) -> None:
+    """Rounds of observe, plan and act until a plan asks for nothing, then record and release."""
+    soundings = observe.sound(claim.endpoint_id)
+    for _ in range(ROUNDS_LIMIT):
+        claim = claim.refreshed()
+        view = observe.view(claim.endpoint_id, soundings)
+        decided = plan(view, clock.now())
+        if not _act(decided, claim):
+            claim.release(decided.look_again_at, decided.why)
+            return
+        # What the provider said holds for one round: acting on it twice would count one missed ping as two.
+        soundings = observe.NOTHING_SOUNDED
+    claim.release(clock.now(), decided.why)
+
+
+def _act(decided: Plan, claim: Claim) -> bool:
+    """Do what was decided, in order, until the wish changes; True when facts changed, so that planning again pays."""
+    changed = False
+    try:
+        for action in decided.actions:
+            changed = act.perform(action, claim) or changed
+    except WishChanged:
+        log.info("endpoint %s: what is wanted changed, planning again", claim.endpoint_id)
+        return True
+    return changed

@@ -1,0 +1,5 @@
+"""The `simulated` provider: capacity, shortages and faults as settings, for CI and for rehearsal.
+
+`world` is the stored state (SQLite, shared by all processes of a host, or in memory under a virtual clock), `provider`
+gives it the face of a provider. Nothing real runs: an instance has an address only if the world has one to lend.
+"""

@@ -1,0 +1,107 @@
+"""The scheduler: finds whatever is due, with no message needed.
+
+    every half second   endpoints whose look is due: ring the workers' doorbell
+                        endpoints still due after OVERDUE_SECONDS (no worker came): work on them here
+    every few seconds   heartbeat
+    10 s, later 2 min   orphan sweep (dense after the start, when a crash may just have left something behind)
+    every hour          retention
+
+So the scan alone converges: with the broker down, flushed or deaf, this process does the work itself.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
+
+from controlplane.core import clock, hints
+from controlplane.observability import heartbeats
+from workers.loop.lease import due_endpoints
+from workers.loop.run import reconcile
+from workers.sweep import orphans, retention
+
+SCAN_SECONDS = 0.5
+OVERDUE_SECONDS = 3.0
+"""How long a doorbell may go unanswered before the scheduler does the work itself."""
+
+RING_AGAIN_SECONDS = 2.0
+SCAN_LIMIT = 500
+WORKERS = 4
+
+BEAT_SECONDS = 2.0
+SWEEP_DENSE_SECONDS = 10.0
+SWEEP_DENSE_ROUNDS = 20
+SWEEP_SPARSE_SECONDS = 120.0
+RETENTION_SECONDS = 3600.0
+
+log = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """One scheduler process; several may run, since whoever works on an endpoint holds its claim."""
+
+    def __init__(self) -> None:
+        self._stopping = threading.Event()
+        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="overdue")
+        self._working: dict[UUID, Future[None]] = {}
+        self._rung: dict[UUID, float] = {}
+        self._due_at: dict[str, float] = {}
+        self._sweeps = 0
+
+    def stop(self) -> None:
+        """End `run` after its current step."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Scan until stopped; a database that is away is waited for."""
+        while not self._stopping.wait(SCAN_SECONDS):
+            try:
+                self.step()
+            except (OperationalError, InterfaceError) as error:
+                log.warning("the database does not answer, the scan goes on when it does: %s", error)
+                connection.close()
+        self._pool.shutdown()
+
+    def step(self) -> None:
+        """One scan and whatever chore is due."""
+        self.scan()
+        self._chore("beat", BEAT_SECONDS, lambda: heartbeats.beat("scheduler", clock.now()))
+        dense = self._sweeps < SWEEP_DENSE_ROUNDS
+        self._chore("sweep", SWEEP_DENSE_SECONDS if dense else SWEEP_SPARSE_SECONDS, self._sweep)
+        self._chore("retention", RETENTION_SECONDS, lambda: retention.sweep(clock.now()))
+
+    def scan(self) -> None:
+        """Ring for endpoints that are due, and work on those for which nobody came."""
+        now = clock.now()
+        self._working = {key: future for key, future in self._working.items() if not future.done()}
+        overdue = now - timedelta(seconds=OVERDUE_SECONDS)
+        due = due_endpoints(now, SCAN_LIMIT)
+        self._rung = {key: at for key, at in self._rung.items() if clock.monotonic() - at < RING_AGAIN_SECONDS}
+        for endpoint_id, due_at in due:
+            if due_at <= overdue and endpoint_id not in self._working:
+                self._working[endpoint_id] = self._pool.submit(_reconcile_here, endpoint_id)
+            elif endpoint_id not in self._rung:
+                self._rung[endpoint_id] = clock.monotonic()
+                hints.doorbell().ring(hints.RECONCILE, endpoint_id)
+
+    def _sweep(self) -> None:
+        self._sweeps += 1
+        orphans.sweep(clock.now())
+
+    def _chore(self, name: str, period_seconds: float, chore: Callable[[], None]) -> None:
+        """Run `chore` when its period has passed; its first run comes with the first step."""
+        if clock.monotonic() >= self._due_at.get(name, 0.0):
+            self._due_at[name] = clock.monotonic() + period_seconds
+            chore()
+
+
+def _reconcile_here(endpoint_id: UUID) -> None:
+    """Work on one overdue endpoint in a thread of the scheduler."""
+    try:
+        reconcile(endpoint_id)
+    finally:
+        close_old_connections()

@@ -1,0 +1,1 @@
+"""Sweeps mend what a crash left behind: instances nobody knows, rows nobody needs."""
