@@ -25,9 +25,7 @@ def create_model(*, arn: Arn, params: Mapping[str, Any], now: datetime) -> Model
     refuse_violations(rules.model_violations(params))
     tags = params.get("Tags", [])
     refuse_violations(rules.tag_violations(tags))
-    model = Model(
-        id=new_uuid(), account_id=arn.account_id, name=arn.name, request=_without_tags(params), created_at=now
-    )
+    model = Model(id=new_uuid(), account_id=arn.account_id, name=arn.name, request=_without_tags(params), created_at=now)
     try:
         with transaction.atomic():
             model.save(force_insert=True)

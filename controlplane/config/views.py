@@ -41,9 +41,7 @@ def _wire_request(request: HttpRequest) -> WireRequest:
         for name, value in request.META.items()
         if name.startswith("HTTP_") or name in ("CONTENT_TYPE", "CONTENT_LENGTH")
     )
-    return WireRequest(
-        request.method or "", request.path, request.META.get("QUERY_STRING", ""), tuple(names), request.body
-    )
+    return WireRequest(request.method or "", request.path, request.META.get("QUERY_STRING", ""), tuple(names), request.body)
 
 
 def _respond(answer: WireResponse) -> HttpResponse:

@@ -128,8 +128,7 @@ def _check_changes(
     if missing:
         listed = ", ".join(f'"{name}"' for name in missing)
         raise ValidationException(
-            f"The variant name(s) {listed} is/are not present within endpoint configuration "
-            f'"{endpoint.config_name}".'
+            f'The variant name(s) {listed} is/are not present within endpoint configuration "{endpoint.config_name}".'
         )
     if not endpoint.is_async:
         _refuse_zero(changes)
@@ -184,7 +183,5 @@ def _wish(endpoint: Endpoint, phase: Phase, now: datetime, **facts: object) -> N
 
 def _tell(endpoint: Endpoint, reason: str, sentence: str, now: datetime) -> None:
     """Record the event and ring the workers' doorbell once the transaction is durable."""
-    events.record(
-        events.Subject(endpoint.account_id, "endpoint", endpoint.id, endpoint.name), reason, sentence, now=now
-    )
+    events.record(events.Subject(endpoint.account_id, "endpoint", endpoint.id, endpoint.name), reason, sentence, now=now)
     hints.ring_after_commit(hints.RECONCILE, endpoint.id)

@@ -68,9 +68,7 @@ class AsyncInvocation(models.Model):
                 name="invocation_queue",
                 condition=models.Q(state="queued"),
             ),
-            models.Index(
-                fields=["lease_expires_at"], name="invocation_leases", condition=models.Q(state="running")
-            ),
+            models.Index(fields=["lease_expires_at"], name="invocation_leases", condition=models.Q(state="running")),
             models.Index(fields=["account_id", "inference_id"], name="invocation_by_inference_id"),
         ]
 

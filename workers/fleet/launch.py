@@ -185,9 +185,7 @@ def _after_refusal(
     return "PoolRefused", sentence
 
 
-def _after_throttle(
-    attempt: LaunchAttempt, error: ProviderError, now: datetime, _: Callable[[], bool]
-) -> tuple[str, str]:
+def _after_throttle(attempt: LaunchAttempt, error: ProviderError, now: datetime, _: Callable[[], bool]) -> tuple[str, str]:
     """A throttle says nothing about the pool: the same one again after a back-off, no mark."""
     memory.release_probe(attempt)
     again = _pause(attempt, attempt.variant.refusals + 1, now)

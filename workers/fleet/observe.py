@@ -118,9 +118,7 @@ def _pool(row: VariantPool) -> seen.Pool:
 
 
 def _marks(provider: str, instance_types: set[str]) -> dict[tuple[str, str], seen.Mark]:
-    rows = CapacityMark.objects.filter(
-        provider=provider, region=settings.HEADRACE.region, instance_type__in=instance_types
-    )
+    rows = CapacityMark.objects.filter(provider=provider, region=settings.HEADRACE.region, instance_type__in=instance_types)
     return {
         (row.instance_type, row.zone): seen.Mark(
             row.kind, row.message, row.marked_at, row.until, row.seen_by, row.probe_expires_at

@@ -43,9 +43,7 @@ def action_for(variant: Variant, instance: Instance, now: datetime) -> Action | 
 def _forget(variant: Variant, instance: Instance) -> ForgetInstance:
     if instance.stage is Stage.TERMINATING:
         return ForgetInstance(variant, instance, f"{_name(instance)} is gone")
-    failure = (
-        None if instance.was_ready or instance.stage is Stage.DRAINING else _never_answered(variant, "it vanished")
-    )
+    failure = None if instance.was_ready or instance.stage is Stage.DRAINING else _never_answered(variant, "it vanished")
     return ForgetInstance(variant, instance, f"{_name(instance)} vanished: the provider no longer knows it", failure)
 
 
@@ -98,9 +96,7 @@ def _look_after_ready(variant: Variant, instance: Instance, now: datetime) -> Ac
         return None
     failed = instance.failed_pings + 1
     if failed >= FAILED_PINGS_LIMIT:
-        return Terminate(
-            variant, instance, f"{_name(instance)} failed /ping {failed} times in a row: {instance.detail}"
-        )
+        return Terminate(variant, instance, f"{_name(instance)} failed /ping {failed} times in a row: {instance.detail}")
     return NotePing(
         instance, failed, f"{_name(instance)} failed /ping ({failed} of {FAILED_PINGS_LIMIT}): {instance.detail}"
     )
@@ -110,9 +106,7 @@ def _look_after_draining(variant: Variant, instance: Instance, now: datetime) ->
     if instance.in_flight == 0:
         return Terminate(variant, instance, f"{_name(instance)} has no calls left: ended")
     if _age(instance, now) > DRAIN_TIMEOUT_SECONDS:
-        return Terminate(
-            variant, instance, f"{_name(instance)} still had calls after {DRAIN_TIMEOUT_SECONDS:.0f} s: ended"
-        )
+        return Terminate(variant, instance, f"{_name(instance)} still had calls after {DRAIN_TIMEOUT_SECONDS:.0f} s: ended")
     return None
 
 

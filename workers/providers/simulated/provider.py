@@ -62,9 +62,7 @@ class SimulatedProvider:
             rows = self.world.find(cursor, "provider_id", provider_id)
             if not rows:
                 raise ProviderError(ErrorKind.GONE, f"There is no simulated instance {provider_id!r}.")
-            self.world.write_down(
-                cursor, "terminate", rows[0].instance_type, rows[0].zone, rows[0].token, "accepted"
-            )
+            self.world.write_down(cursor, "terminate", rows[0].instance_type, rows[0].zone, rows[0].token, "accepted")
             if not self.world.take(cursor, "zombie_terminates"):
                 self.world.remove(cursor, provider_id)
 

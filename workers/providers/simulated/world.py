@@ -187,9 +187,7 @@ class World:
     def fail(self, provider_id: str, detail: str) -> None:
         """Let an instance die."""
         with self.transaction() as cursor:
-            cursor.execute(
-                "UPDATE instance SET status = 'exited', detail = ? WHERE provider_id = ?", (detail, provider_id)
-            )
+            cursor.execute("UPDATE instance SET status = 'exited', detail = ? WHERE provider_id = ?", (detail, provider_id))
 
     def boot_time(self, cursor: sqlite3.Cursor) -> timedelta:
         """How long an instance launched now takes to run."""

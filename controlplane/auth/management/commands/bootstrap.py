@@ -52,9 +52,7 @@ class Command(BaseCommand):
         )
 
     def _ensure_admin(self, password: str) -> None:
-        user, _ = get_user_model().objects.get_or_create(
-            username=ADMIN, defaults={"is_staff": True, "is_superuser": True}
-        )
+        user, _ = get_user_model().objects.get_or_create(username=ADMIN, defaults={"is_staff": True, "is_superuser": True})
         if not user.check_password(password):
             user.set_password(password)
             user.save(update_fields=["password"])

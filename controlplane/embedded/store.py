@@ -1,0 +1,43 @@
+"""nanio, the S3-compatible store of the embedded set-up: files on disk, signatures checked."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+from controlplane.embedded.child import Spec
+
+
+def prepare(data_dir: Path, port: int, access_key_id: str, secret_access_key: str, log: Path) -> Spec:
+    """What to run; the keys go by the environment."""
+    folder = data_dir / "store"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return Spec(
+        name="store",
+        argv=[
+            str(Path(sys.executable).with_name("nanio")),
+            *("serve", "--host", "127.0.0.1", "--port", str(port), "--data-dir", str(folder)),
+        ],
+        env={
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(folder),
+            "NANIO_ACCESS_KEY": access_key_id,
+            "NANIO_SECRET_KEY": secret_access_key,
+        },
+        log=log,
+        is_ready=lambda _: accepts(port),
+    )
+
+
+def url(port: int) -> str:
+    """How to reach the store."""
+    return f"http://127.0.0.1:{port}"
+
+
+def accepts(port: int) -> bool:
+    """Whether something listens on this port of 127.0.0.1."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1.0):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,135 @@
+"""The ASGI application: which path goes where, and how every error ends in the protocol's form."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack
+from typing import Any
+
+from psycopg_pool import AsyncConnectionPool
+
+from controlplane.auth.sigv4 import scope_of
+from controlplane.core.errors import ApiError, UnknownOperationException
+from controlplane.gateway import heartbeat
+from controlplane.gateway.asynchronous import AsyncInvoker
+from controlplane.gateway.directory import Directory
+from controlplane.gateway.http import ClientGone, Message, Receive, Request, Send
+from controlplane.gateway.invoke import Invoker
+from controlplane.gateway.probes import Probes
+from controlplane.gateway.relay import Relay
+from controlplane.gateway.settings import Settings
+from controlplane.invocations.accept import Acceptor
+from controlplane.routing.policies import InFlight
+from controlplane.routing.upstream import UpstreamClient
+from controlplane.wire.errors import WireResponse, hide, json11_error, runtime_error
+
+POOL_SIZE = 6
+
+_RUNTIME_PATH = re.compile(r"/endpoints/(?P<name>[^/]+)/(?P<verb>.+)")
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Request], Awaitable[None]]
+
+
+class Gateway:
+    """One gateway process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._in_flight = InFlight()
+        self._upstream = UpstreamClient()
+        self._directory = Directory(settings.database_url, settings.secret_key)
+        self._pool = AsyncConnectionPool(settings.database_url, min_size=2, max_size=POOL_SIZE, open=False)
+        self._acceptor = Acceptor(self._pool)
+        self._invoker = Invoker(settings, self._directory, self._upstream, self._in_flight)
+        self._async_invoker = AsyncInvoker(settings, self._directory, self._acceptor)
+        self._relay = Relay(self._upstream, settings.api_address, settings.store_address)
+        self._probes = Probes(self._directory, self._pool, self._upstream, settings.api_address, settings.redis_url)
+        self._tasks = AsyncExitStack()
+        self._verbs = {"invocations": self._invoker.invoke, "async-invocations": self._async_invoker.invoke}
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """ASGI's one entry."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._answer(Request.of(scope, receive, send))
+        else:
+            await send({"type": "websocket.close"})
+
+    async def _answer(self, request: Request) -> None:
+        """Route one request; an error before the first byte is answered in the form of the path's protocol."""
+        has_started = False
+
+        async def send(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
+            await request.send(message)
+
+        watched = Request(**{**request.__dict__, "send": send})
+        to_error = runtime_error if _RUNTIME_PATH.fullmatch(request.raw_path) else json11_error
+        try:
+            await self._route(watched)
+        except ClientGone:
+            return
+        except ApiError as error:
+            if not has_started:
+                await request.respond(to_error(error, request.request_id))
+        except Exception as fault:
+            if has_started:
+                raise  # the server closes the connection: a cut answer must not look like a whole one
+            await request.respond(to_error(hide(fault, request.request_id), request.request_id))
+
+    async def _route(self, request: Request) -> None:
+        scope = scope_of(request.headers, request.query)
+        if self._settings.store_address and scope is not None and scope.service == "s3":
+            await self._relay.to_store(request)
+        elif request.raw_path in ("/healthz", "/readyz"):
+            await request.respond(await self._probe(request))
+        elif match := _RUNTIME_PATH.fullmatch(request.raw_path):
+            await self._runtime(request, match["name"], match["verb"])
+        else:
+            await self._relay.to_api(request)
+
+    async def _probe(self, request: Request) -> WireResponse:
+        if request.raw_path == "/healthz":
+            return self._probes.healthz(request.request_id)
+        return await self._probes.readyz(request.request_id)
+
+    async def _runtime(self, request: Request, name: str, verb: str) -> None:
+        handler = self._verbs.get(verb)
+        if handler is None:
+            error = UnknownOperationException(f"There is no operation at {request.raw_path!r}.")
+            error.status = 404
+            raise error
+        if request.method != "POST":
+            error = UnknownOperationException(f"{request.method} is not allowed here; use POST.")
+            error.status = 405
+            raise error
+        await handler(request, name)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Start the background work with the server and end it with the server."""
+        await receive()
+        await self._pool.open(wait=False)
+        self._start(self._directory.keep_fresh())
+        self._start(self._acceptor.run())
+        self._start(heartbeat.report(self._settings.gateway_id, self._directory, self._in_flight, self._pool))
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._tasks.aclose()
+        await heartbeat.leave(self._settings.gateway_id, self._pool)
+        self._upstream.close()
+        await self._pool.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+
+        async def end() -> None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        self._tasks.push_async_callback(end)

@@ -1,0 +1,97 @@
+"""Passing requests on: to the API whole, to the store as a stream. Host stays as it came, since signatures cover it."""
+
+from dataclasses import dataclass
+
+from controlplane.core.errors import ApiError, RequestTooLarge, ServiceUnavailable
+from controlplane.gateway.http import Request
+from controlplane.routing.upstream import Timeouts, UpstreamClient, UpstreamError, UpstreamRequest, UpstreamResponse
+
+API_BODY_LIMIT_BYTES = 4 * 1024 * 1024
+API_TIMEOUTS = Timeouts(connect=2.0, response=60.0)
+STORE_TIMEOUTS = Timeouts(connect=2.0, response=300.0)
+
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "upgrade",
+        "expect",
+    }
+)
+_FRAMING = frozenset({"transfer-encoding", "content-length"})
+
+
+@dataclass
+class Relay:
+    """Carries what is not the gateway's own to whoever it belongs to."""
+
+    upstream: UpstreamClient
+    api_address: str
+    store_address: str
+
+    async def to_api(self, request: Request) -> None:
+        """Pass a request to the API, its body read first: it is small, and it goes on with its length."""
+        too_large = RequestTooLarge(f"The body may hold {API_BODY_LIMIT_BYTES} bytes.")
+        body, _ = await request.body(API_BODY_LIMIT_BYTES, too_large)
+        headers = [*_passed_on(request, drop=_FRAMING), (b"x-amzn-requestid", request.request_id.encode())]
+        call = UpstreamRequest(request.method.encode(), _target(request), headers, body)
+        await request.unless_gone(self._pass(request, self.api_address, call, API_TIMEOUTS))
+
+    async def to_store(self, request: Request) -> None:
+        """Pass a request to the embedded store, streamed both ways, framed as it came."""
+        headers = _passed_on(request, drop=frozenset())
+        has_body = any(name in _FRAMING for name, _ in request.headers)
+        body = _reframed(request) if has_body else b""
+        call = UpstreamRequest(request.method.encode(), _target(request), headers, body)
+        await self._pass(request, self.store_address, call, STORE_TIMEOUTS)
+
+    async def _pass(self, request: Request, address: str, call: UpstreamRequest, timeouts: Timeouts) -> None:
+        try:
+            answer = await self.upstream.send(address, call, timeouts)
+        except UpstreamError as error:
+            raise _unavailable() from error
+        try:
+            await request.stream(answer.status, _answer_headers(answer), answer.chunks())
+        finally:
+            answer.close()
+
+
+def _passed_on(request: Request, *, drop: frozenset[str]) -> list[tuple[bytes, bytes]]:
+    """The headers that go on: none of one hop, none that a WSGI server would mistake for another (`a_b` for `a-b`)."""
+    return [
+        (name.encode("latin-1"), value.encode("latin-1"))
+        for name, value in request.headers
+        if name not in _HOP_BY_HOP and name not in drop and "_" not in name and not name.startswith("x-forwarded-")
+    ]
+
+
+async def _reframed(request: Request):  # type: ignore[no-untyped-def]
+    """The body in the framing that its headers promise: as it is by length, else in chunks."""
+    is_chunked = request.header("transfer-encoding") is not None
+    async for chunk in request.chunks():
+        if chunk:
+            yield b"%x\r\n%s\r\n" % (len(chunk), chunk) if is_chunked else chunk
+    if is_chunked:
+        yield b"0\r\n\r\n"
+
+
+def _target(request: Request) -> bytes:
+    query = f"?{request.query}" if request.query else ""
+    return f"{request.raw_path}{query}".encode("latin-1")
+
+
+def _answer_headers(answer: UpstreamResponse) -> list[tuple[bytes, bytes]]:
+    return [
+        (name, value)
+        for name, value in answer.headers
+        if name.decode("latin-1") not in _HOP_BY_HOP and name not in (b"transfer-encoding", b"date", b"server")
+    ]
+
+
+def _unavailable() -> ApiError:
+    return ServiceUnavailable("The service is starting or restarting. Try again in a moment.")

@@ -1,0 +1,42 @@
+"""The gateway's settings, from the environment."""
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Addresses are host:port; sizes in bytes, durations in seconds."""
+
+    host: str
+    port: int
+    database_url: str
+    redis_url: str
+    api_address: str
+    store_address: str
+    secret_key: str
+    region: str
+    payload_limit_bytes: int
+    invocation_timeout_seconds: float
+    gateway_id: str
+
+    @classmethod
+    def read(cls, env: Mapping[str, str] = os.environ) -> "Settings":
+        """The settings in `env`; raises KeyError for a URL that is missing."""
+        is_store_embedded = bool(env.get("HEADRACE_S3_EMBEDDED"))
+        return cls(
+            host=env.get("HEADRACE_HOST") or "127.0.0.1",
+            port=int(env.get("HEADRACE_PORT") or 8000),
+            database_url=env["HEADRACE_DATABASE_URL"],
+            redis_url=env["HEADRACE_REDIS_URL"],
+            api_address=urlsplit(env["HEADRACE_API_URL"]).netloc,
+            store_address=urlsplit(env["HEADRACE_S3_ENDPOINT_URL"]).netloc if is_store_embedded else "",
+            secret_key=env["HEADRACE_SECRET_KEY"],
+            region=env.get("HEADRACE_REGION") or "us-east-1",
+            payload_limit_bytes=int(env.get("HEADRACE_PAYLOAD_LIMIT_BYTES") or 25 * 1024 * 1024),
+            invocation_timeout_seconds=float(env.get("HEADRACE_INVOCATION_TIMEOUT_SECONDS") or 60),
+            gateway_id=f"{socket.gethostname()}:{os.getpid()}"[:64],
+        )

@@ -1,0 +1,154 @@
+"""Accepting asynchronous invocations: plain SQL, durable before the answer, commits shared.
+
+Each caller waits for the transaction that holds its rows; one writer takes everything that has gathered meanwhile into a
+single transaction, so that N concurrent callers cost one commit and not N. A batch that fails is tried row by row, so
+that one bad row fails alone. No Django here: the gateway runs this.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from controlplane.core.errors import ServiceUnavailable
+
+CHANNEL = "headrace_async"
+BATCH = 200
+WRITERS = 2
+WAIT_SECONDS = 5.0
+"""How long a caller waits for the database before it is told to come back."""
+
+_INSERT = """
+WITH row AS (
+  SELECT * FROM unnest(
+    %s::uuid[], %s::varchar[], %s::uuid[], %s::varchar[], %s::varchar[], %s::varchar[], %s::varchar[], %s::varchar[],
+    %s::timestamptz[], %s::timestamptz[], %s::int[], %s::varchar[], %s::varchar[], %s::bytea[]
+  ) AS row (id, account_id, endpoint_id, endpoint_name, inference_id, content_type, accept, custom_attributes,
+            accepted_at, expires_at, timeout_seconds, output_location, failure_location, body)
+), invocation AS (
+  INSERT INTO invocations_asyncinvocation (
+    id, account_id, endpoint_id, endpoint_name, variant_name, inference_id, content_type, accept, custom_attributes,
+    state, accepted_at, expires_at, timeout_seconds, attempts, due_at, output_location, failure_location, is_storing,
+    outcome_text)
+  SELECT id, account_id, endpoint_id, endpoint_name, '', inference_id, content_type, accept, custom_attributes,
+         'queued', accepted_at, expires_at, timeout_seconds, 0, accepted_at, output_location, failure_location, false,
+         ''
+  FROM row
+)
+INSERT INTO invocations_asyncpayload (invocation_id, body) SELECT id, body FROM row
+"""
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """One request as it is stored; `expires_at` ends its time in the queue."""
+
+    id: UUID
+    account_id: str
+    endpoint_id: UUID
+    endpoint_name: str
+    inference_id: str
+    content_type: str
+    accept: str
+    custom_attributes: str
+    accepted_at: datetime
+    time_to_live: timedelta
+    timeout_seconds: int
+    output_location: str
+    failure_location: str
+    body: bytes
+
+    @property
+    def columns(self) -> tuple[object, ...]:
+        """The values in the order of the statement."""
+        return (
+            self.id,
+            self.account_id,
+            self.endpoint_id,
+            self.endpoint_name,
+            self.inference_id,
+            self.content_type,
+            self.accept,
+            self.custom_attributes,
+            self.accepted_at,
+            self.accepted_at + self.time_to_live,
+            self.timeout_seconds,
+            self.output_location,
+            self.failure_location,
+            self.body,
+        )
+
+
+class Acceptor:
+    """Takes requests into the database; `run` does the writing."""
+
+    def __init__(self, pool: AsyncConnectionPool) -> None:
+        self._pool = pool
+        self._waiting: asyncio.Queue[tuple[Accepted, asyncio.Future[None]]] = asyncio.Queue()
+
+    async def accept(self, request: Accepted) -> None:
+        """Return once the request is durable; raises ServiceUnavailable when it is not."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.put_nowait((request, done))
+        try:
+            async with asyncio.timeout(WAIT_SECONDS * 2):
+                await done
+        except TimeoutError as error:
+            raise _unavailable() from error
+
+    async def run(self) -> None:
+        """Write batches until cancelled."""
+        async with asyncio.TaskGroup() as writers:
+            for _ in range(WRITERS):
+                writers.create_task(self._write_batches())
+
+    async def _write_batches(self) -> None:
+        while True:
+            batch = [await self._waiting.get()]
+            while len(batch) < BATCH and not self._waiting.empty():
+                batch.append(self._waiting.get_nowait())
+            # A caller that gave up was told that nothing was stored: keep it so.
+            await self._store([each for each in batch if not each[1].done()])
+
+    async def _store(self, batch: list[tuple[Accepted, asyncio.Future[None]]]) -> None:
+        if not batch:
+            return
+        try:
+            await self._insert([request for request, _ in batch])
+        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, OSError) as error:
+            _settle(batch, _unavailable(), error)
+        except psycopg.Error as error:
+            if len(batch) == 1:
+                _settle(batch, _unavailable(), error)
+                return
+            for each in batch:
+                await self._store([each])
+        else:
+            _settle(batch, None, None)
+
+    async def _insert(self, requests: Sequence[Accepted]) -> None:
+        columns = [list(column) for column in zip(*(request.columns for request in requests), strict=True)]
+        async with self._pool.connection(timeout=WAIT_SECONDS) as connection, connection.transaction():
+            await connection.execute(_INSERT, columns)
+            await connection.execute("SELECT pg_notify(%s, '')", [CHANNEL])
+
+
+def _settle(
+    batch: list[tuple[Accepted, asyncio.Future[None]]], answer: ServiceUnavailable | None, cause: Exception | None
+) -> None:
+    for _, done in batch:
+        if done.done():
+            continue
+        if answer is None:
+            done.set_result(None)
+        else:
+            answer.__cause__ = cause
+            done.set_exception(answer)
+
+
+def _unavailable() -> ServiceUnavailable:
+    return ServiceUnavailable("The request could not be stored now; nothing was accepted. Try again.")

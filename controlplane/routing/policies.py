@@ -1,0 +1,64 @@
+"""Choosing where a call goes: a variant by weight, an instance by the variant's strategy. Pure; randomness is given."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from controlplane.core.errors import ServiceUnavailable, ValidationError
+from controlplane.routing.table import Route, Target, VariantRoute
+
+
+class InFlight:
+    """Calls under way, by instance. A count is held by a context, so it can neither leak nor fall below zero."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def at(self, instance_id: str) -> int:
+        """Calls under way at this instance."""
+        return self._counts.get(instance_id, 0)
+
+    def busy(self) -> dict[str, int]:
+        """All instances with calls under way."""
+        return dict(self._counts)
+
+    @contextmanager
+    def call(self, instance_id: str) -> Iterator[None]:
+        """Count one call for as long as the context lasts."""
+        self._counts[instance_id] = self._counts.get(instance_id, 0) + 1
+        try:
+            yield
+        finally:
+            left = self._counts[instance_id] - 1
+            if left:
+                self._counts[instance_id] = left
+            else:
+                del self._counts[instance_id]
+
+
+def choose_variant(route: Route, wanted: str | None, draw: random.Random) -> VariantRoute:
+    """The wanted variant, whatever its weight; else one at random, by its share of the weights."""
+    if wanted is not None:
+        found = next((variant for variant in route.variants if variant.name == wanted), None)
+        if found is None:
+            raise ValidationError(f"Variant {wanted} of endpoint {route.endpoint_name} not found.")
+        return found
+    if len(route.variants) == 1:
+        return route.variants[0]
+    weights = [variant.weight for variant in route.variants]
+    if sum(weights) <= 0:
+        raise ValidationError(f"All variants of endpoint {route.endpoint_name} have the weight 0; name a TargetVariant.")
+    return draw.choices(route.variants, weights)[0]
+
+
+def choose_target(
+    variant: VariantRoute, in_flight: Callable[[str], int], draw: random.Random, avoid: Sequence[Target] = ()
+) -> Target:
+    """An instance of the variant by its strategy, none of `avoid`; ties are drawn at random."""
+    targets = [target for target in variant.open_targets if target not in avoid]
+    if not targets:
+        raise ServiceUnavailable(f"Variant {variant.name} has no instance that takes calls now.")
+    if variant.strategy == "LEAST_OUTSTANDING_REQUESTS":
+        fewest = min(in_flight(target.instance_id) for target in targets)
+        targets = [target for target in targets if in_flight(target.instance_id) == fewest]
+    return draw.choice(targets)

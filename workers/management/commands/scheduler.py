@@ -1,0 +1,20 @@
+"""`manage.py scheduler`: the process that finds whatever is due."""
+
+import signal
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from workers.schedule import Scheduler
+
+
+class Command(BaseCommand):
+    """Runs the scheduler in the foreground."""
+
+    help = "Find endpoints that are due, ring the workers, do what nobody came for, and sweep."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        scheduler = Scheduler()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: scheduler.stop())
+        scheduler.run()
