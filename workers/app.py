@@ -8,7 +8,7 @@ import os
 
 import django
 from celery import Celery
-from celery.signals import worker_init, worker_shutdown
+from celery.signals import setup_logging, worker_init, worker_shutdown
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.config.settings")
 django.setup()
@@ -24,12 +24,16 @@ app.conf.update(
     task_serializer="json",
     accept_content=["json"],
     worker_prefetch_multiplier=4,
-    worker_hijack_root_logger=False,
     broker_connection_retry_on_startup=True,
     broker_transport_options={"socket_keepalive": True, "health_check_interval": 10, "socket_timeout": 30},
 )
 
 _residents = Residents()
+
+
+@setup_logging.connect
+def keep_logging(**_: object) -> None:
+    """Leave logging as Django's settings have it; without a receiver Celery would set up its own."""
 
 
 @worker_init.connect

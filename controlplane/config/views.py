@@ -16,7 +16,7 @@ from controlplane.wire.errors import WireResponse, json11_error
 @csrf_exempt
 def aws_door(request: HttpRequest) -> HttpResponse:
     """`POST /` with X-Amz-Target: every operation of the control plane. Requests are authenticated by signature."""
-    request_id = str(new_uuid())
+    request_id = request.META.get("HTTP_HEADRACE_REQUEST_ID") or str(new_uuid())
     if request.method != "POST":
         return _respond(json11_error(UnknownOperationException("Only POST is answered here."), request_id))
     length = request.META.get("CONTENT_LENGTH") or "0"

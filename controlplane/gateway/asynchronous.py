@@ -5,6 +5,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from psycopg_pool import AsyncConnectionPool
+
 from controlplane.core import clock
 from controlplane.core.errors import ValidationError
 from controlplane.core.ids import new_uuid
@@ -34,6 +36,7 @@ class AsyncInvoker:
     settings: Settings
     directory: Directory
     acceptor: Acceptor
+    pool: AsyncConnectionPool
 
     async def invoke(self, request: Request, endpoint_name: str) -> None:
         """Answer one InvokeEndpointAsync request; raises ApiError."""
@@ -44,7 +47,7 @@ class AsyncInvoker:
         key = authenticate(request, digest, self.directory, self.settings.region)
         _check_source(request, body)
         params = runtime_params("InvokeEndpointAsync", endpoint_name, dict(request.headers))
-        route = find_route(self.directory, key, endpoint_name)
+        route = await find_route(self.directory, self.pool, key, endpoint_name)
         if route.async_inference is None:
             raise wrong_inference_type(endpoint_name)
         accepted = _accepted(route, route.async_inference, params, body)

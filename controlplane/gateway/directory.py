@@ -2,6 +2,7 @@
 
     start, reconnect    load everything
     NOTIFY              fetch the endpoint it names
+    a name not found    fetch that endpoint before saying so
     every 2 s           compare all revisions (a notification may be missed: level, not edge), read the keys again
 
 The table is replaced by one assignment. With the database away the last one keeps serving and its age grows.
@@ -14,6 +15,7 @@ from uuid import UUID
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from controlplane.auth.secrets import SecretUnreadable, decrypt
 from controlplane.auth.sigv4 import Key
@@ -28,6 +30,9 @@ log = logging.getLogger(__name__)
 
 _ALL_REVISIONS = "SELECT endpoint_id, revision FROM routing_routingsnapshot"
 _SOME_DOCUMENTS = "SELECT endpoint_id, revision, document FROM routing_routingsnapshot WHERE endpoint_id = ANY(%s)"
+_BY_NAME = """
+SELECT endpoint_id FROM routing_routingsnapshot WHERE account_id = %s AND endpoint_name = %s AND document IS NOT NULL
+"""
 _KEYS = "SELECT access_key_id, secret_encrypted, account_id FROM identity_accesskey WHERE is_active"
 
 
@@ -64,22 +69,26 @@ class Directory:
 
     async def _follow(self) -> None:
         connection = await AsyncConnection.connect(self._database_url, autocommit=True, connect_timeout=5)
+        named: set[UUID] = set()
+        # A handler hears of notifications that arrive while a query runs as well.
+        connection.add_notify_handler(lambda notice: named.add(UUID(notice.payload)))
         async with connection:
             await connection.execute(f"LISTEN {CHANNEL}")
-            await self._compare(connection)
-            compare_at = clock.monotonic() + COMPARE_SECONDS
             while True:
-                wait = max(compare_at - clock.monotonic(), 0.0)
-                async for notice in connection.notifies(timeout=wait, stop_after=1):
-                    await self._fetch(connection, [UUID(notice.payload)])
-                if clock.monotonic() >= compare_at:
-                    await self._compare(connection)
-                    compare_at = clock.monotonic() + COMPARE_SECONDS
+                await self._compare(connection)
+                compare_at = clock.monotonic() + COMPARE_SECONDS
+                while (wait := compare_at - clock.monotonic()) > 0:
+                    if not named:
+                        async for _ in connection.notifies(timeout=wait, stop_after=1):
+                            pass
+                    fetched = list(named)
+                    named.clear()
+                    await self._fetch(connection, fetched)
 
     async def _compare(self, connection: AsyncConnection) -> None:
         """Fetch what has another revision than the one known, drop what is gone, read the keys."""
         async with asyncio.timeout(10):
-            stored = dict(await (await connection.execute(_ALL_REVISIONS)).fetchall())
+            stored: dict[UUID, int] = dict(await (await connection.execute(_ALL_REVISIONS)).fetchall())
             changed = [key for key, revision in stored.items() if self._revisions.get(key) != revision]
             gone = self._revisions.keys() - stored.keys()
             for key in gone:
@@ -91,8 +100,20 @@ class Directory:
             self._take_keys(await (await connection.execute(_KEYS)).fetchall())
         self._fresh_at = clock.monotonic()
 
+    async def look_up(self, account_id: str, endpoint_name: str, pool: AsyncConnectionPool) -> None:
+        """Fetch one endpoint at once: what a client was told to be InService must be found, however new it is."""
+        try:
+            async with pool.connection(timeout=1.0) as connection:
+                found = await (await connection.execute(_BY_NAME, [account_id, endpoint_name])).fetchall()
+                await self._fetch(connection, [row[0] for row in found])
+        except (psycopg.Error, PoolTimeout, OSError) as error:
+            log.warning("endpoint %s could not be looked up: %s", endpoint_name, error)
+
     async def _fetch(self, connection: AsyncConnection, endpoint_ids: Iterable[UUID]) -> None:
-        rows = await (await connection.execute(_SOME_DOCUMENTS, [list(endpoint_ids)])).fetchall()
+        wanted = list(endpoint_ids)
+        if not wanted:
+            return
+        rows = await (await connection.execute(_SOME_DOCUMENTS, [wanted])).fetchall()
         for endpoint_id, revision, document in rows:
             if revision < self._revisions.get(endpoint_id, 0):
                 continue

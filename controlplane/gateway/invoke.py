@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from psycopg_pool import AsyncConnectionPool
+
 from controlplane.auth.sigv4 import Key, verify
 from controlplane.core import clock
 from controlplane.core.errors import ModelError, ServiceUnavailable, ValidationError
@@ -58,6 +60,7 @@ class Invoker:
     directory: Directory
     upstream: UpstreamClient
     in_flight: InFlight
+    pool: AsyncConnectionPool
     draw: random.Random = field(default_factory=random.Random)
 
     async def invoke(self, request: Request, endpoint_name: str) -> None:
@@ -67,7 +70,7 @@ class Invoker:
         body, digest = await request.body(limit, too_large)
         key = authenticate(request, digest, self.directory, self.settings.region)
         params = runtime_params("InvokeEndpoint", endpoint_name, dict(request.headers))
-        route = find_route(self.directory, key, endpoint_name)
+        route = await find_route(self.directory, self.pool, key, endpoint_name)
         if route.async_inference is not None:
             raise wrong_inference_type(endpoint_name)
         variant = choose_variant(route, params.get("TargetVariant"), self.draw)
@@ -149,9 +152,12 @@ def authenticate(request: Request, body_sha256: str, directory: Directory, regio
     return verify(request.signed(body_sha256), directory.find_key, region=region, service=SERVICE, now=clock.now())
 
 
-def find_route(directory: Directory, key: Key, endpoint_name: str) -> Route:
-    """The caller's endpoint of that name, if it serves."""
+async def find_route(directory: Directory, pool: AsyncConnectionPool, key: Key, endpoint_name: str) -> Route:
+    """The caller's endpoint of that name, if it serves; asked of the database before it is said not to."""
     route = directory.table.find(key.account_id, endpoint_name)
+    if route is None or not route.is_serving:
+        await directory.look_up(key.account_id, endpoint_name, pool)
+        route = directory.table.find(key.account_id, endpoint_name)
     if route is None or not route.is_serving:
         raise ValidationError(f"Endpoint {endpoint_name} of account {key.account_id} not found.")
     return route

@@ -10,6 +10,9 @@ API_BODY_LIMIT_BYTES = 4 * 1024 * 1024
 API_TIMEOUTS = Timeouts(connect=2.0, response=60.0)
 STORE_TIMEOUTS = Timeouts(connect=2.0, response=300.0)
 
+REQUEST_ID_HEADER = "headrace-request-id"
+"""Tells the API under which id the request is known here; taken from nobody else."""
+
 _HOP_BY_HOP = frozenset(
     {
         "connection",
@@ -38,7 +41,7 @@ class Relay:
         """Pass a request to the API, its body read first: it is small, and it goes on with its length."""
         too_large = RequestTooLarge(f"The body may hold {API_BODY_LIMIT_BYTES} bytes.")
         body, _ = await request.body(API_BODY_LIMIT_BYTES, too_large)
-        headers = [*_passed_on(request, drop=_FRAMING), (b"x-amzn-requestid", request.request_id.encode())]
+        headers = [*_passed_on(request, drop=_FRAMING), (REQUEST_ID_HEADER.encode(), request.request_id.encode())]
         call = UpstreamRequest(request.method.encode(), _target(request), headers, body)
         await request.unless_gone(self._pass(request, self.api_address, call, API_TIMEOUTS))
 

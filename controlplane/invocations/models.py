@@ -69,6 +69,7 @@ class AsyncInvocation(models.Model):
                 condition=models.Q(state="queued"),
             ),
             models.Index(fields=["lease_expires_at"], name="invocation_leases", condition=models.Q(state="running")),
+            models.Index(fields=["expires_at"], name="invocation_expiry", condition=models.Q(state="queued")),
             models.Index(fields=["account_id", "inference_id"], name="invocation_by_inference_id"),
         ]
 

@@ -1,5 +1,6 @@
 """Reading and signalling instances by their directories. Alive means that `alive.lock` is held."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -101,7 +102,5 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _signal(pid: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass

@@ -7,6 +7,7 @@ after the grace), and writes down how it ended. If the shim itself is killed, th
 Only the standard library, so that an instance costs a few megabytes and starts in milliseconds.
 """
 
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -132,10 +133,8 @@ class Shim:
     def _drain(self, output: IO[bytes], log: IO[bytes], waiting: selectors.BaseSelector) -> None:
         """Move what the child wrote into the log, starting it afresh when it grew too large."""
         os.set_blocking(self._wakeup, False)
-        try:
+        with contextlib.suppress(BlockingIOError):
             os.read(self._wakeup, 4096)
-        except BlockingIOError:
-            pass
         while output.fileno() in {key.fd for key in waiting.get_map().values()}:
             try:
                 data = os.read(output.fileno(), 65536)
@@ -170,10 +169,8 @@ def _die_with_parent() -> None:
 
 
 def _signal_group(leader: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, number)
-    except ProcessLookupError:
-        pass
 
 
 def _free_port() -> int:
