@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
+from controlplane.auth.sigv4 import Key
 from controlplane.core import clock
 from controlplane.core.errors import ValidationError
 from controlplane.core.ids import new_uuid
@@ -14,7 +15,7 @@ from controlplane.gateway.directory import Directory
 from controlplane.gateway.http import Request
 from controlplane.gateway.invoke import authenticate, find_route, wrong_inference_type
 from controlplane.gateway.settings import Settings
-from controlplane.invocations.accept import Accepted, Acceptor
+from controlplane.invocations.accept import Accepted, Acceptor, EndpointGone
 from controlplane.routing.table import AsyncInference, Route
 from controlplane.wire.doors import runtime_params
 from controlplane.wire.errors import REST_JSON, WireResponse
@@ -47,12 +48,24 @@ class AsyncInvoker:
         key = authenticate(request, digest, self.directory, self.settings.region)
         _check_source(request, body)
         params = runtime_params("InvokeEndpointAsync", endpoint_name, dict(request.headers))
+        try:
+            accepted = await self._accept(key, endpoint_name, params, body)
+        except EndpointGone:
+            # The table was a moment behind: the endpoint of this name is another one now, or none.
+            accepted = await self._accept(key, endpoint_name, params, body)
+        await request.respond(_answer(accepted, request.request_id))
+
+    async def _accept(self, key: Key, endpoint_name: str, params: dict[str, Any], body: bytes) -> Accepted:
         route = await find_route(self.directory, self.pool, key, endpoint_name)
         if route.async_inference is None:
             raise wrong_inference_type(endpoint_name)
         accepted = _accepted(route, route.async_inference, params, body)
-        await self.acceptor.accept(accepted)
-        await request.respond(_answer(accepted, request.request_id))
+        try:
+            await self.acceptor.accept(accepted)
+        except EndpointGone:
+            self.directory.forget(UUID(route.endpoint_id))
+            raise
+        return accepted
 
 
 def _check_source(request: Request, body: bytes) -> None:

@@ -123,6 +123,11 @@ class Directory:
                 self._routes[endpoint_id] = decode(document)
         self._swap()
 
+    def forget(self, endpoint_id: UUID) -> None:
+        """Drop an endpoint that was found to be gone, so that the next call looks it up."""
+        self._forget(endpoint_id)
+        self._swap()
+
     def _forget(self, endpoint_id: UUID) -> None:
         self._routes.pop(endpoint_id, None)
         self._revisions.pop(endpoint_id, None)

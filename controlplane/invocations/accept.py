@@ -24,11 +24,12 @@ WAIT_SECONDS = 5.0
 
 _INSERT = """
 WITH row AS (
-  SELECT * FROM unnest(
+  SELECT row.* FROM unnest(
     %s::uuid[], %s::varchar[], %s::uuid[], %s::varchar[], %s::varchar[], %s::varchar[], %s::varchar[], %s::varchar[],
     %s::timestamptz[], %s::timestamptz[], %s::int[], %s::varchar[], %s::varchar[], %s::bytea[]
   ) AS row (id, account_id, endpoint_id, endpoint_name, inference_id, content_type, accept, custom_attributes,
             accepted_at, expires_at, timeout_seconds, output_location, failure_location, body)
+  JOIN endpoints_endpoint endpoint ON endpoint.id = row.endpoint_id AND endpoint.phase NOT IN ('Deleting', 'Failed')
 ), invocation AS (
   INSERT INTO invocations_asyncinvocation (
     id, account_id, endpoint_id, endpoint_name, variant_name, inference_id, content_type, accept, custom_attributes,
@@ -39,7 +40,7 @@ WITH row AS (
          ''
   FROM row
 )
-INSERT INTO invocations_asyncpayload (invocation_id, body) SELECT id, body FROM row
+INSERT INTO invocations_asyncpayload (invocation_id, body) SELECT id, body FROM row RETURNING invocation_id
 """
 
 
@@ -83,6 +84,10 @@ class Accepted:
         )
 
 
+class EndpointGone(Exception):
+    """The endpoint was deleted before the request was stored; nothing is."""
+
+
 class Acceptor:
     """Takes requests into the database; `run` does the writing."""
 
@@ -91,7 +96,7 @@ class Acceptor:
         self._waiting: asyncio.Queue[tuple[Accepted, asyncio.Future[None]]] = asyncio.Queue()
 
     async def accept(self, request: Accepted) -> None:
-        """Return once the request is durable; raises ServiceUnavailable when it is not."""
+        """Return once the request is durable; raises ServiceUnavailable or EndpointGone when it is not."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.put_nowait((request, done))
         try:
@@ -118,7 +123,7 @@ class Acceptor:
         if not batch:
             return
         try:
-            await self._insert([request for request, _ in batch])
+            stored = await self._insert([request for request, _ in batch])
         except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, OSError) as error:
             _settle(batch, _unavailable(), error)
         except psycopg.Error as error:
@@ -128,18 +133,19 @@ class Acceptor:
             for each in batch:
                 await self._store([each])
         else:
-            _settle(batch, None, None)
+            _settle([each for each in batch if each[0].id in stored], None, None)
+            _settle([each for each in batch if each[0].id not in stored], EndpointGone(), None)
 
-    async def _insert(self, requests: Sequence[Accepted]) -> None:
+    async def _insert(self, requests: Sequence[Accepted]) -> set[UUID]:
+        """Store them in one transaction; returns the ids of those whose endpoint still exists."""
         columns = [list(column) for column in zip(*(request.columns for request in requests), strict=True)]
         async with self._pool.connection(timeout=WAIT_SECONDS) as connection, connection.transaction():
-            await connection.execute(_INSERT, columns)
+            stored = {row[0] for row in await (await connection.execute(_INSERT, columns)).fetchall()}
             await connection.execute("SELECT pg_notify(%s, '')", [CHANNEL])
+        return stored
 
 
-def _settle(
-    batch: list[tuple[Accepted, asyncio.Future[None]]], answer: ServiceUnavailable | None, cause: Exception | None
-) -> None:
+def _settle(batch: list[tuple[Accepted, asyncio.Future[None]]], answer: Exception | None, cause: Exception | None) -> None:
     for _, done in batch:
         if done.done():
             continue

@@ -111,12 +111,9 @@ class Story:
 
     def _clean(self) -> None:
         """Delete what this story makes, as far as it is there."""
-        for delete, parameter in (
-            (self._sagemaker.delete_endpoint, "EndpointName"),
-            (self._sagemaker.delete_endpoint_config, "EndpointConfigName"),
-            (self._sagemaker.delete_model, "ModelName"),
-        ):
-            _unless_missing(lambda delete=delete, parameter=parameter: delete(**{parameter: NAME}))
+        _unless_missing(lambda: self._sagemaker.delete_endpoint(EndpointName=NAME))
+        _unless_missing(lambda: self._sagemaker.delete_endpoint_config(EndpointConfigName=NAME))
+        _unless_missing(lambda: self._sagemaker.delete_model(ModelName=NAME))
         self._wait(lambda: not self._exists())
         _unless_missing(self._empty_bucket)
 

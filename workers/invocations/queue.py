@@ -155,7 +155,7 @@ class Queue:
         """
         async with self._pool.connection() as connection, connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [str(waiting.endpoint_id)])
-            running = dict(await (await connection.execute(_RUNNING, [waiting.endpoint_id])).fetchall())
+            running: dict[UUID, int] = dict(await (await connection.execute(_RUNNING, [waiting.endpoint_id])).fetchall())
             slots = free_slots(waiting, running)[:limit]
             if not slots:
                 return []

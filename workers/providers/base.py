@@ -88,8 +88,11 @@ class Provider(Protocol):
     name: str
     zones: tuple[str, ...]
     """Zones in which a launch can be asked for, most wanted first; at least one."""
-    consistency_window_seconds: float
-    """For how long after a launch call a listing may still miss the instance; 0 where listings are exact."""
+
+    @property
+    def consistency_window_seconds(self) -> float:
+        """For how long after a launch call a listing may still miss the instance; 0 where listings are exact."""
+        ...
 
     def launch(self, request: LaunchRequest) -> ProviderInstance:
         """Start one instance, or return the one that this token already started.

@@ -34,7 +34,7 @@ class Command(BaseCommand):
             "HEADRACE_PORT": port,
             "HEADRACE_LOCAL_CAPACITY": json.dumps({PREFERRED: 0, FALLBACK: 2}),
         }
-        self._say("Starting Headrace for the demonstration (its data: %s)." % data_dir)
+        self._say(f"Starting Headrace for the demonstration (its data: {data_dir}).")
         supervisor = subprocess.Popen([sys.executable, "manage.py", "up"], env=env, stdout=subprocess.DEVNULL)
         try:
             self._wait_until_ready(supervisor, int(port))

@@ -75,6 +75,10 @@ class World:
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.executescript(_SCHEMA)
 
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Cursor]:
         """One writer at a time, across threads and processes."""

@@ -1,0 +1,23 @@
+"""A clock that moves only when told to."""
+
+from datetime import UTC, datetime, timedelta
+
+START = datetime(2026, 11, 1, 12, 0, 0, tzinfo=UTC)
+
+
+class FakeClock:
+    """Wall clock and monotonic clock in one; `step` moves both."""
+
+    def __init__(self, start: datetime = START) -> None:
+        self._now = start
+        self._start = start
+
+    def now(self) -> datetime:
+        return self._now
+
+    def monotonic(self) -> float:
+        return (self._now - self._start).total_seconds()
+
+    def step(self, seconds: float) -> None:
+        """Let this much time pass."""
+        self._now += timedelta(seconds=seconds)

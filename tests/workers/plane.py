@@ -1,0 +1,86 @@
+"""Driving a control plane by hand: operations as a client would call them, rounds as the scheduler would run them."""
+
+from typing import Any
+
+from django.conf import settings
+
+from controlplane.config.operations import MODULES
+from controlplane.endpoints.models import Endpoint
+from controlplane.fleet.models import Instance
+from controlplane.fleet.states import InstanceStage
+from controlplane.observability.models import Event
+from controlplane.wire.registry import Context, handler_of
+from tests.fakes.clock import FakeClock
+from workers.loop.lease import due_endpoints
+from workers.loop.run import reconcile
+from workers.providers.simulated.provider import SimulatedProvider
+from workers.providers.simulated.world import World
+
+assert MODULES, "importing them registered the operations"
+
+FIRST, SECOND, THIRD = "ml.g5.2xlarge", "ml.g4dn.xlarge", "ml.m5.large"
+
+
+class Plane:
+    """One control plane with a simulated world below it."""
+
+    def __init__(self, provider: SimulatedProvider, clock: FakeClock) -> None:
+        self.world: World = provider.world
+        self.clock = clock
+
+    def call(self, operation: str, **params: Any) -> dict[str, Any]:
+        """Call an operation as the wire would."""
+        account = settings.HEADRACE.account_id
+        context = Context(account, "key", settings.HEADRACE.region, "request", self.clock.now())
+        return handler_of(operation)(context, params)
+
+    def create(self, name: str = "e", *, count: int = 1, types: tuple[str, ...] = (FIRST, SECOND), **variant: Any) -> None:
+        """Create an endpoint over pools of these types, in order of priority."""
+        asynchronous = variant.pop("asynchronous", False)
+        self.call("CreateModel", ModelName=name, PrimaryContainer={"Image": "headrace/reference"})
+        pools = [{"InstanceType": each, "Priority": place} for place, each in enumerate(types, start=1)]
+        shape = {"VariantName": "v", "ModelName": name, "InitialInstanceCount": count, "InstancePools": pools, **variant}
+        extra = {"AsyncInferenceConfig": {"OutputConfig": {"S3OutputPath": "s3://bucket/out"}}} if asynchronous else {}
+        self.call("CreateEndpointConfig", EndpointConfigName=name, ProductionVariants=[shape], **extra)
+        self.call("CreateEndpoint", EndpointName=name, EndpointConfigName=name)
+
+    def scale(self, name: str, count: int) -> None:
+        """Want another number of instances."""
+        changes = [{"VariantName": "v", "DesiredInstanceCount": count}]
+        self.call("UpdateEndpointWeightsAndCapacities", EndpointName=name, DesiredWeightsAndCapacities=changes)
+
+    def settle(self, seconds: float = 5.0, step: float = 0.25) -> None:
+        """Let time pass and work on whatever is due, as the scan does; no message is involved."""
+        for _ in range(int(seconds / step) + 1):
+            for endpoint_id, _due in due_endpoints(self.clock.now(), 100):
+                reconcile(endpoint_id)
+            self.clock.step(step)
+
+    def status(self, name: str = "e") -> str:
+        """The endpoint's status word."""
+        return str(self.describe(name)["EndpointStatus"])
+
+    def describe(self, name: str = "e") -> dict[str, Any]:
+        """The endpoint as a client sees it."""
+        return self.call("DescribeEndpoint", EndpointName=name)
+
+    def exists(self, name: str = "e") -> bool:
+        """Whether the endpoint's row is still there."""
+        return Endpoint.objects.filter(name=name).exists()
+
+    def counts(self, name: str = "e") -> dict[str, int]:
+        """Serving instances by type, as a client sees them."""
+        pools = self.describe(name)["ProductionVariants"][0]["InstancePools"]
+        return {pool["InstanceType"]: pool["CurrentInstanceCount"] for pool in pools}
+
+    def asked(self) -> list[str]:
+        """The types that launches asked for, in order, with what they were told."""
+        return [f"{call.instance_type} {call.result}" for call in self.world.calls()]
+
+    def story(self, name: str = "e") -> list[str]:
+        """The reasons of the endpoint's events, in order."""
+        return list(Event.objects.filter(subject_name=name).order_by("id").values_list("reason", flat=True))
+
+    def rows(self) -> int:
+        """Instances that the database holds for live."""
+        return Instance.objects.exclude(stage=InstanceStage.TERMINATED).count()
