@@ -94,7 +94,7 @@ def plan_variant(variant: Variant, phase: Phase, now: datetime) -> Plan:
     why = f"Variant {variant.name} has {_ready_count(staying)} of {variant.desired_count} instance(s) serving."
     if balance < 0:
         actions += [_send_away(variant, instance) for instance in victims(tuple(staying), -balance)]
-    elif balance > 0:
+    elif balance > 0 and not _has_start_failure(actions):
         step = _fill(variant, balance, phase, now)
         if isinstance(step, Wait):
             look_again_at = min(look_again_at, step.until)
@@ -119,6 +119,11 @@ def _fill(variant: Variant, missing: int, phase: Phase, now: datetime) -> Launch
     pool = choice.offering.pool
     why = f"variant {variant.name} asks for {count} x {pool.instance_type} (priority {pool.priority})"
     return Launch(variant, choice.offering, count, choice.is_probe, f"{why}: {choice.why}" if choice.why else why)
+
+
+def _has_start_failure(actions: Iterable[Action]) -> bool:
+    """Whether this round counts a failed start: what that means for the next launch is seen once it is stored."""
+    return any(isinstance(action, Terminate | ForgetInstance) and action.start_failure for action in actions)
 
 
 def _send_away(variant: Variant, instance: Instance) -> Drain | Terminate:
