@@ -47,7 +47,7 @@ class AsyncInvoker:
         body, digest = await request.body(INLINE_LIMIT_BYTES, too_large)
         key = authenticate(request, digest, self.directory, self.settings.region)
         _check_source(request, body)
-        params = runtime_params("InvokeEndpointAsync", endpoint_name, dict(request.headers))
+        params = runtime_params("InvokeEndpointAsync", endpoint_name, dict(request.headers), body)
         try:
             accepted = await self._accept(key, endpoint_name, params, body)
         except EndpointGone:

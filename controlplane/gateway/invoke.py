@@ -69,7 +69,7 @@ class Invoker:
         too_large = ValidationError(f"Request body is larger than the allowed {limit} bytes.")
         body, digest = await request.body(limit, too_large)
         key = authenticate(request, digest, self.directory, self.settings.region)
-        params = runtime_params("InvokeEndpoint", endpoint_name, dict(request.headers))
+        params = runtime_params("InvokeEndpoint", endpoint_name, dict(request.headers), body)
         route = await find_route(self.directory, self.pool, key, endpoint_name)
         if route.async_inference is not None:
             raise wrong_inference_type(endpoint_name)

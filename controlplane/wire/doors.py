@@ -88,9 +88,9 @@ def _operation_name(request: SignedRequest) -> str:
     return target.removeprefix(TARGET_PREFIX)
 
 
-def runtime_params(operation: str, endpoint_name: str, headers: Mapping[str, str]) -> dict[str, Any]:
-    """The checked members of a runtime request but its body; raises ValidationError."""
+def runtime_params(operation: str, endpoint_name: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    """The checked members of a runtime request, whose body is one of them as it is; raises ValidationError."""
     shape = load_service("sagemaker-runtime").operation_model(operation).input_shape
-    params = parse.parse_headers(shape, {"EndpointName": endpoint_name}, headers)
+    params = parse.parse_headers(shape, {"EndpointName": endpoint_name}, headers) | {"Body": body}
     validate.check(shape, params, ValidationError, frozenset)
     return params

@@ -12,9 +12,7 @@ from functools import lru_cache
 EVERYTHING = frozenset({"*"})
 
 HONOURED: dict[str, frozenset[str]] = {
-    "CreateModelInput": frozenset(
-        {"ModelName", "PrimaryContainer", "Containers", "ExecutionRoleArn", "Tags", "EnableNetworkIsolation"}
-    ),
+    "CreateModelInput": frozenset({"ModelName", "PrimaryContainer", "Containers", "ExecutionRoleArn", "Tags"}),
     "ContainerDefinition": frozenset({"ContainerHostname", "Image", "Mode", "ModelDataUrl", "Environment"}),
     "Tag": EVERYTHING,
     "CreateEndpointConfigInput": frozenset(
@@ -24,7 +22,6 @@ HONOURED: dict[str, frozenset[str]] = {
             "AsyncInferenceConfig",
             "Tags",
             "ExecutionRoleArn",
-            "EnableNetworkIsolation",
         }
     ),
     "ProductionVariant": frozenset(

@@ -220,7 +220,7 @@ def test_a_second_delete_is_refused_and_a_deleted_endpoint_is_not_found(plane: P
     with pytest.raises(ValidationException, match='Cannot update in-progress endpoint "arn:'):
         plane.call("DeleteEndpoint", EndpointName="e")
     plane.settle()
-    with pytest.raises(ValidationException, match='Could not find endpoint "arn:.*"\\.'):
+    with pytest.raises(ValidationException, match=r'Could not find endpoint "arn:.*"\.'):
         plane.call("DeleteEndpoint", EndpointName="e")
 
 

@@ -1,44 +1,23 @@
 """The provider itself: slots, launches by token, and what became of them."""
 
-import fcntl
 import hashlib
-import json
-import os
-import select
 import subprocess
-import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from controlplane.core import clock
-from workers.providers.base import (
-    CALL_TIMEOUT_SECONDS,
-    Health,
-    InstanceStatus,
-    LaunchRequest,
-    ProviderInstance,
-    StartFailure,
-)
+from workers.providers.base import Health, InstanceStatus, LaunchRequest, ProviderInstance, StartFailure
 from workers.providers.errors import ErrorKind, ProviderError
-from workers.providers.local import processes
+from workers.providers.local import capacity, processes, start
 from workers.providers.local.processes import Directory
 from workers.providers.local.runtimes import command_for, read_runtimes
 from workers.providers.ping import ping
 
 ZONE = "local"
-DEFAULT_SLOTS = 4
-"""Slots of every type where HEADRACE_LOCAL_CAPACITY says nothing at all; once it names types, others have none."""
-
 TERM_GRACE_SECONDS = 30.0
 """The container contract: SIGTERM, then 30 s, then SIGKILL."""
-
-_SHIM = str(Path(__file__).with_name("shim.py"))
-_FETCH = str(Path(__file__).with_name("model_data.py"))
-_STORE_VARIABLES = ("HEADRACE_S3_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "PATH")
-_STATUS = {"pending": InstanceStatus.PENDING, "running": InstanceStatus.RUNNING, "exited": InstanceStatus.EXITED}
 
 
 class LocalProvider:
@@ -49,86 +28,91 @@ class LocalProvider:
     consistency_window_seconds = 0.0
 
     def __init__(self, data_dir: Path, env: Mapping[str, str], grace_seconds: float = TERM_GRACE_SECONDS) -> None:
-        self._data_dir = data_dir
+        """Raises ValueError for a HEADRACE_RUNTIMES or HEADRACE_LOCAL_CAPACITY that makes no sense."""
+        self._data_dir = data_dir.absolute()
         self._env = env
         self._runtimes = read_runtimes(env)
-        self._default_capacity = json.loads(env.get("HEADRACE_LOCAL_CAPACITY") or "null")
+        self._default_capacity = capacity.read_default(env)
         self._grace_seconds = grace_seconds
 
     def launch(self, request: LaunchRequest) -> ProviderInstance:
         command = command_for(self._runtimes, request.image)
+        directory = self._directory(request.token)
         with self._host_lock():
-            directory = Directory(processes.root(self._data_dir) / _id(request.token))
-            known = self._instance(directory)
+            directory.settle()
+            known = _instance(directory)
             if known is not None:
                 return known
+            processes.tidy(self._data_dir)
             self._take_slot(request.instance_type)
-            self._write_spec(directory, request, command)
-            self._start_shim(directory)
-            started = self._instance(directory)
+            self._start(directory, request, command)
+            started = _instance(directory)
         if started is None:
-            raise ProviderError(ErrorKind.AMBIGUOUS, "The instance's shim did not start; see the log of the worker.")
+            raise ProviderError(ErrorKind.THROTTLED, "The process that looks after the instance ended at once.")
         return started
 
     def find(self, token: str) -> ProviderInstance | None:
-        return self.describe([_id(token)]).get(_id(token))
+        directory = self._directory(token)
+        # Under the lock, so that a launch by this token that is under way elsewhere is waited for, not missed.
+        with self._host_lock():
+            directory.settle()
+            return _instance(directory)
 
     def describe(self, provider_ids: Collection[str]) -> dict[str, ProviderInstance]:
-        found = (processes.directory(self._data_dir, provider_id) for provider_id in provider_ids)
-        instances = (self._instance(directory) for directory in found if directory is not None)
-        return {instance.provider_id: instance for instance in instances if instance is not None}
+        found = [processes.directory(self._data_dir, provider_id) for provider_id in provider_ids]
+        return {instance.provider_id: instance for instance in self._instances(each for each in found if each)}
 
     def terminate(self, provider_id: str) -> None:
         directory = processes.directory(self._data_dir, provider_id)
-        if directory is None or directory.spec is None:
-            raise ProviderError(ErrorKind.GONE, f"There is no local instance {provider_id!r}.")
-        directory.ask_for_end()
+        if directory is None or directory.is_gone:
+            raise _gone(provider_id)
+        try:
+            directory.ask_for_end()
+        except FileNotFoundError as error:
+            raise _gone(provider_id) from error
 
     def list_owned(self, owner: str) -> list[ProviderInstance]:
-        instances = (self._instance(directory) for directory in processes.directories(self._data_dir))
-        return [instance for instance in instances if instance is not None and instance.owner == owner]
+        instances = self._instances(iter(processes.directories(self._data_dir)))
+        return [instance for instance in instances if instance.owner == owner]
 
     def ping(self, instance: ProviderInstance, timeout_seconds: float) -> Health:
         return ping(instance.address, timeout_seconds)
 
     def capacity(self, instance_type: str) -> int:
         """How many instances of this type may live at once."""
-        chosen = self._chosen_capacity()
-        if instance_type in chosen:
-            return int(chosen[instance_type])
-        if self._default_capacity is None:
-            return DEFAULT_SLOTS
-        return int(self._default_capacity.get(instance_type, 0))
+        return capacity.get_capacity(self._data_dir, instance_type, self._default_capacity)
 
     def set_capacity(self, instance_type: str, slots: int) -> None:
         """Rehearse a shortage or its end; instances that live already are left alone."""
-        with self._host_lock():
-            chosen = {**self._chosen_capacity(), instance_type: slots}
-            temporary = self._capacity_file.with_suffix(".tmp")
-            temporary.write_text(json.dumps(chosen))
-            temporary.replace(self._capacity_file)
+        capacity.set_capacity(self._data_dir, instance_type, slots)
 
-    @property
-    def _capacity_file(self) -> Path:
-        return self._data_dir / "local" / "capacity.json"
-
-    def _chosen_capacity(self) -> dict[str, int]:
-        try:
-            chosen: dict[str, int] = json.loads(self._capacity_file.read_text())
-        except FileNotFoundError:
-            return {}
-        return chosen
+    def _directory(self, token: str) -> Directory:
+        """The directory of this token; its name is a digest, so nothing in the token can steer it."""
+        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+        return Directory(processes.root(self._data_dir) / f"local-{digest[:24]}")
 
     @contextmanager
     def _host_lock(self) -> Iterator[None]:
-        """One launch at a time on this host, across all processes."""
-        processes.root(self._data_dir).mkdir(parents=True, exist_ok=True)
-        with open(self._data_dir / "local" / "lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+        try:
+            with processes.host_lock(self._data_dir):
+                yield
+        except TimeoutError as error:
+            raise ProviderError(ErrorKind.THROTTLED, "Another launch on this host takes too long.") from error
+
+    def _instances(self, directories: Iterator[Directory]) -> Iterator[ProviderInstance]:
+        for directory in directories:
+            if directory.is_abandoned:
+                with self._host_lock():
+                    directory.settle()
+            instance = _instance(directory)
+            if instance is not None:
+                yield instance
 
     def _take_slot(self, instance_type: str) -> None:
-        slots = self.capacity(instance_type)
+        try:
+            slots = self.capacity(instance_type)
+        except ValueError as error:
+            raise ProviderError(ErrorKind.MISCONFIGURED, str(error)) from error
         taken = sum(
             spec["instance_type"] == instance_type
             for directory in processes.directories(self._data_dir)
@@ -140,81 +124,53 @@ class LocalProvider:
                 f"Insufficient capacity: {taken} of {slots} slots for {instance_type} are taken on this host.",
             )
 
-    def _write_spec(self, directory: Directory, request: LaunchRequest, command: list[str]) -> None:
-        """Write down what is to run before anything runs."""
-        directory.remove()
-        model_dir = directory.path / "model"
-        model_dir.mkdir(parents=True)
-        url = request.model_data_url
-        spec: dict[str, Any] = {
-            "token": request.token,
-            "owner": request.owner,
-            "instance_type": request.instance_type,
-            "zone": request.zone,
-            "launched_at": clock.now().isoformat(),
-            "command": [part.replace("{model_dir}", str(model_dir)) for part in command],
-            "environment": {
-                "PATH": self._env.get("PATH", os.defpath),
-                "HOME": str(directory.path),
-                **request.environment,
-            },
-            "grace_seconds": self._grace_seconds,
-            "fetch_command": [sys.executable, _FETCH, url, str(model_dir)] if url else [],
-            "fetch_environment": {name: self._env[name] for name in _STORE_VARIABLES if name in self._env},
-            "fetch_timeout_seconds": request.model_data_download_timeout_seconds,
-        }
-        spec_file = directory.path / "spec.json"
-        spec_file.touch(mode=0o600)
-        spec_file.write_text(json.dumps(spec))
-
-    def _start_shim(self, directory: Directory) -> None:
-        """Start the shim and wait until it holds its lock; it detaches, so that no zombie stays with this process."""
-        ready, write_end = os.pipe()
+    def _start(self, directory: Directory, request: LaunchRequest, command: list[str]) -> None:
+        """Start the instance; a host that cannot (no disk, no processes) is asked again later."""
+        environment = start.shim_environment(self._env, is_fetching=bool(request.model_data_url))
         try:
-            subprocess.run(
-                [sys.executable, "-S", "-E", _SHIM, str(directory.path), str(write_end)],
-                pass_fds=[write_end],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                check=False,
-                timeout=CALL_TIMEOUT_SECONDS,
-            )
-            os.close(write_end)
-            write_end = -1
-            select.select([ready], [], [], CALL_TIMEOUT_SECONDS)
-        finally:
-            os.close(ready)
-            if write_end >= 0:
-                os.close(write_end)
-
-    def _instance(self, directory: Directory) -> ProviderInstance | None:
-        """The instance in this directory, None when it never started or has ended as it was asked to."""
-        is_alive, spec, state = directory.is_alive, directory.spec, directory.state
-        if spec is None or state is None:
-            return None
-        if directory.is_stopping and not is_alive:
-            directory.remove()
-            return None
-        status = _STATUS[state["status"]] if is_alive else InstanceStatus.EXITED
-        if directory.is_stopping:
-            status = InstanceStatus.STOPPING
-        was_killed = status is InstanceStatus.EXITED and state["status"] != "exited"
-        failure = StartFailure.CONTAINER_EXITED if was_killed else state.get("failure")
-        return ProviderInstance(
-            provider_id=directory.id,
-            token=spec["token"],
-            owner=spec["owner"],
-            instance_type=spec["instance_type"],
-            zone=spec["zone"],
-            status=status,
-            launched_at=datetime.fromisoformat(spec["launched_at"]),
-            address=f"127.0.0.1:{state['port']}" if status is InstanceStatus.RUNNING else "",
-            detail="the process that looks after it was killed" if was_killed else state.get("detail", ""),
-            failure=StartFailure(failure) if failure else None,
-        )
+            start.write_spec(directory, request, command, self._env, self._grace_seconds)
+            start.start_shim(directory, environment)
+        except (OSError, subprocess.SubprocessError) as error:
+            # A shim that lives in spite of it is told by its lock.
+            if not directory.is_alive:
+                message = f"This host could not start the instance: {type(error).__name__}."
+                raise ProviderError(ErrorKind.THROTTLED, message) from error
 
 
-def _id(token: str) -> str:
-    """A directory name that nothing in the token can steer."""
-    return f"local-{hashlib.sha256(token.encode()).hexdigest()[:24]}"
+def _instance(directory: Directory) -> ProviderInstance | None:
+    """The instance in this directory, None when it never started or has ended as it was asked to."""
+    is_alive, spec = directory.is_alive, directory.spec
+    if spec is None or directory.is_gone:
+        return None
+    state = directory.state or {"status": "pending"}
+    status = _status(directory, state, is_alive=is_alive)
+    return ProviderInstance(
+        provider_id=directory.id,
+        token=spec["token"],
+        owner=spec["owner"],
+        instance_type=spec["instance_type"],
+        zone=spec["zone"],
+        status=status,
+        launched_at=datetime.fromisoformat(spec["launched_at"]),
+        address=f"127.0.0.1:{state['port']}" if status is InstanceStatus.RUNNING else "",
+        detail=state.get("detail", ""),
+        failure=_failure(status, state),
+    )
+
+
+def _status(directory: Directory, state: Mapping[str, Any], *, is_alive: bool) -> InstanceStatus:
+    if directory.is_stopping:
+        return InstanceStatus.STOPPING
+    if state["status"] == "exited" or not is_alive:
+        return InstanceStatus.EXITED
+    return InstanceStatus.RUNNING if state["status"] == "running" else InstanceStatus.PENDING
+
+
+def _failure(status: InstanceStatus, state: Mapping[str, Any]) -> StartFailure | None:
+    if status is not InstanceStatus.EXITED:
+        return None
+    return StartFailure(state.get("failure") or StartFailure.CONTAINER_EXITED)
+
+
+def _gone(provider_id: str) -> ProviderError:
+    return ProviderError(ErrorKind.GONE, f"There is no local instance {provider_id!r}.")

@@ -1,0 +1,217 @@
+"""A running Headrace, its clients, and the means to hurt it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import boto3
+import psycopg
+import redis
+from botocore.config import Config
+
+from controlplane.embedded.kept import read_secrets
+from controlplane.embedded.processes import answers_ready
+from workers.providers.local.processes import directories
+from workers.providers.local.provider import LocalProvider
+
+REPOSITORY = Path(__file__).parents[2]
+PORT_OF_TESTS = "18080"
+IMAGE = "headrace/reference:latest"
+FIRST, SECOND, PLENTY = "ml.g5.2xlarge", "ml.g4dn.xlarge", "ml.m5.large"
+CAPACITY = {FIRST: 0, SECOND: 3, PLENTY: 8}
+
+T = TypeVar("T")
+
+
+class Stack:
+    """One `manage.py up` over a data directory of its own."""
+
+    image = IMAGE
+
+    def __init__(self, data_dir: Path, port: str = PORT_OF_TESTS) -> None:
+        self.data_dir = data_dir
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("HEADRACE_", "AWS_"))}
+        self._env = {
+            **clean,
+            "HEADRACE_DATA_DIR": str(data_dir),
+            "HEADRACE_PORT": port,
+            "HEADRACE_LOCAL_CAPACITY": json.dumps(CAPACITY),
+        }
+        self._provider = LocalProvider(data_dir, self._env)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it and wait until an endpoint could be created and served."""
+        with open(self.data_dir / "up.log", "ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "manage.py", "up"], cwd=REPOSITORY, env=self._env, stdout=log, stderr=log
+            )
+        self.wait(lambda: answers_ready(int(self.port)), 60)
+
+    def stop(self) -> None:
+        """Stop it as Ctrl-C does."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(60)
+
+    @property
+    def access_key_id(self) -> str:
+        """The bootstrap key's id."""
+        return read_secrets(self.data_dir)[0]["access_key_id"]
+
+    @property
+    def secret_access_key(self) -> str:
+        """The bootstrap key's secret."""
+        return read_secrets(self.data_dir)[0]["secret_access_key"]
+
+    @property
+    def credentials(self) -> dict[str, str]:
+        """The environment of a client: the address and one key pair."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": self.access_key_id,
+            "AWS_SECRET_ACCESS_KEY": self.secret_access_key,
+        }
+
+    def client(self, service: str, **config: Any) -> Any:
+        """An unmodified boto3 client."""
+        return boto3.client(
+            service,
+            endpoint_url=self.url,
+            region_name="us-east-1",
+            aws_access_key_id=self.access_key_id,
+            aws_secret_access_key=self.secret_access_key,
+            config=Config(retries={"total_max_attempts": 10, "mode": "standard"}, **config),
+        )
+
+    def database(self) -> "psycopg.Connection[Any]":
+        """A connection to its PostgreSQL."""
+        ports = json.loads((self.data_dir / "ports.json").read_text())
+        password = read_secrets(self.data_dir)[0]["postgres_password"]
+        return psycopg.connect(f"postgresql://headrace:{password}@127.0.0.1:{ports['postgres']}/headrace", autocommit=True)
+
+    def broker(self) -> "redis.Redis":
+        """A connection to its Valkey."""
+        ports = json.loads((self.data_dir / "ports.json").read_text())
+        return redis.Redis(port=ports["valkey"], password=read_secrets(self.data_dir)[0]["valkey_password"])
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether an endpoint could be created and served now."""
+        return answers_ready(int(self.port))
+
+    def set_capacity(self, instance_type: str, slots: int) -> None:
+        """Rehearse a shortage or its end, and forget what was remembered of it."""
+        self._provider.set_capacity(instance_type, slots)
+        with self.database() as connection:
+            connection.execute("DELETE FROM fleet_capacitymark WHERE instance_type = %s", [instance_type])
+
+    def kill(self, name: str) -> int:
+        """Kill -9 the named process (all processes of it), whatever it is doing; returns how many there were."""
+        pattern = {
+            "api": "controlplane.config.wsgi",
+            "gateway": "controlplane.gateway",
+            "worker": "workers.app",
+            "scheduler": "manage.py\0scheduler",
+            "valkey": "valkey-server",
+            "postgres": "bin/postgres",
+        }[name]
+        mark = f"HEADRACE_SUPERVISED={self.data_dir}".encode()
+        killed = 0
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if pattern.encode() in (folder / "cmdline").read_bytes() and mark in (folder / "environ").read_bytes():
+                    os.kill(int(folder.name), signal.SIGKILL)
+                    killed += 1
+            except OSError:
+                continue
+        return killed
+
+    def live_instances(self) -> list[str]:
+        """Types of the containers that run."""
+        return [each.spec["instance_type"] for each in directories(self.data_dir) if each.is_alive and each.spec]
+
+    def wait(self, look: Callable[[], T], seconds: float = 30) -> T:
+        """What `look` gives once it gives something; the clients' errors meanwhile are waited out."""
+        deadline, pause = time.monotonic() + seconds, threading.Event()
+        while time.monotonic() < deadline:
+            if found := look():
+                return found
+            pause.wait(0.1)
+        raise AssertionError(f"not within {seconds} s")
+
+
+def create_endpoint(stack: Stack, name: str, **options: Any) -> None:
+    """Create an endpoint `name` over pools of `types`, with `environment` in its container."""
+    sagemaker = stack.client("sagemaker")
+    sagemaker.create_model(
+        ModelName=name,
+        PrimaryContainer={"Image": stack.image, "Environment": options.get("environment", {})},
+        ExecutionRoleArn="arn:aws:iam::123456789012:role/any",
+    )
+    pools = [
+        {"InstanceType": each, "Priority": place} for place, each in enumerate(options.get("types", (PLENTY,)), start=1)
+    ]
+    variant = {
+        "VariantName": "main",
+        "ModelName": name,
+        "InitialInstanceCount": options.get("count", 1),
+        "InstancePools": pools,
+        **options.get("variant", {}),
+    }
+    extra = {}
+    if bucket := options.get("bucket"):
+        paths = {"S3OutputPath": f"s3://{bucket}/out", "S3FailurePath": f"s3://{bucket}/failed"}
+        extra = {"AsyncInferenceConfig": {"OutputConfig": paths, **options.get("asynchronous", {})}}
+    sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[variant], **extra)
+    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
+
+
+def in_service(stack: Stack, name: str, seconds: int = 60) -> dict[str, Any]:
+    """The endpoint's description once it is InService."""
+    waiter = stack.client("sagemaker").get_waiter("endpoint_in_service")
+    waiter.wait(EndpointName=name, WaiterConfig={"Delay": 1, "MaxAttempts": seconds})
+    described: dict[str, Any] = stack.client("sagemaker").describe_endpoint(EndpointName=name)
+    return described
+
+
+def counts_of(described: dict[str, Any]) -> dict[str, int]:
+    """Serving instances by type, from an endpoint's description."""
+    pools = described["ProductionVariants"][0]["InstancePools"]
+    return {pool["InstanceType"]: pool["CurrentInstanceCount"] for pool in pools}
+
+
+def delete_endpoint(stack: Stack, name: str) -> None:
+    """Delete an endpoint with its configuration and model, and wait until it is gone."""
+    sagemaker = stack.client("sagemaker")
+    sagemaker.delete_endpoint(EndpointName=name)
+    sagemaker.get_waiter("endpoint_deleted").wait(EndpointName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+    sagemaker.delete_endpoint_config(EndpointConfigName=name)
+    sagemaker.delete_model(ModelName=name)
+
+
+def objects_of(stack: Stack, accepted: dict[str, Any]) -> tuple[bytes | None, bytes | None]:
+    """What stands at the output and at the failure location of an accepted request."""
+    return _object(stack, accepted["OutputLocation"]), _object(stack, accepted.get("FailureLocation", ""))
+
+
+def _object(stack: Stack, location: str) -> bytes | None:
+    if not location:
+        return None
+    store = stack.client("s3")
+    bucket, _, key = location.removeprefix("s3://").partition("/")
+    try:
+        body: bytes = store.get_object(Bucket=bucket, Key=key)["Body"].read()
+    except store.exceptions.NoSuchKey:
+        return None
+    return body

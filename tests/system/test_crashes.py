@@ -1,0 +1,55 @@
+"""Kill -9 of each process in turn, and a flushed broker: everything converges, nothing doubles, nothing is lost."""
+
+import os
+
+import pytest
+
+from tests.system.stack import FIRST, SECOND, Stack, counts_of, create_endpoint, delete_endpoint, in_service, objects_of
+
+PROCESSES = ["api", "worker", "scheduler", "valkey", "postgres", "gateway"]
+
+
+def _state_of(stack: Stack, inference_id: str) -> str:
+    query = "SELECT state FROM invocations_asyncinvocation WHERE inference_id = %s"
+    with stack.database() as connection:
+        rows = connection.execute(query, [inference_id]).fetchall()
+    assert len(rows) == 1
+    return str(rows[0][0])
+
+
+@pytest.mark.parametrize("victim", PROCESSES)
+def test_killed_while_an_endpoint_is_created_and_while_a_call_runs(stack: Stack, bucket: str, victim: str) -> None:
+    name = f"crash-{victim}"
+    environment = {"CHAOS_START": "slow:1"}
+    create_endpoint(stack, name, types=(FIRST, SECOND), count=2, bucket=bucket, environment=environment)
+    assert stack.kill(victim) > 0
+    described = stack.wait(lambda: stack.is_ready and in_service(stack, name))
+    pools = counts_of(described)
+    assert pools == {FIRST: 0, SECOND: 2}
+    assert stack.live_instances() == [SECOND, SECOND]
+
+    runtime = stack.client("sagemaker-runtime")
+    body = os.urandom(1000)
+    accepted = runtime.invoke_endpoint_async(EndpointName=name, Body=body, CustomAttributes="mode=delay:1")
+    assert stack.kill(victim) > 0
+    output, failure = stack.wait(lambda: stack.is_ready and _outcome(stack, accepted), 60)
+    assert (output, failure) == (body, None)
+    assert stack.wait(lambda: _state_of(stack, accepted["InferenceId"]) == "completed")
+
+    delete_endpoint(stack, name)
+    assert stack.wait(lambda: not stack.live_instances())
+
+
+def test_a_flushed_broker_delays_nothing_for_long(stack: Stack, bucket: str) -> None:
+    create_endpoint(stack, "flushed", count=2, bucket=bucket)
+    stack.broker().flushall()
+    in_service(stack, "flushed")
+    accepted = stack.client("sagemaker-runtime").invoke_endpoint_async(EndpointName="flushed", Body=b"x")
+    stack.broker().flushall()
+    assert stack.wait(lambda: _outcome(stack, accepted)) == (b"x", None)
+    delete_endpoint(stack, "flushed")
+
+
+def _outcome(stack: Stack, accepted: dict[str, str]) -> tuple[bytes | None, bytes | None] | None:
+    found = objects_of(stack, accepted)
+    return found if found != (None, None) else None

@@ -1,0 +1,57 @@
+"""How many instances of a type may live on this host at once.
+
+What the operator set last (`capacity.json`, changed while everything runs) wins over HEADRACE_LOCAL_CAPACITY (a JSON
+object type -> slots). Where neither says anything at all every type has DEFAULT_SLOTS; once the variable names types,
+the others have none.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from workers.providers.local.processes import host_lock
+
+DEFAULT_SLOTS = 4
+SETTING = "HEADRACE_LOCAL_CAPACITY"
+
+
+def read_default(env: Mapping[str, str]) -> dict[str, int] | None:
+    """The setting's slots by type, None when it is unset; raises ValueError for anything but whole numbers >= 0."""
+    text = env.get(SETTING, "")
+    return _checked(json.loads(text), SETTING) if text else None
+
+
+def get_capacity(data_dir: Path, instance_type: str, default: Mapping[str, int] | None) -> int:
+    """The slots of this type now; raises ValueError when `capacity.json` was edited into nonsense."""
+    chosen = _chosen(data_dir)
+    if instance_type in chosen:
+        return chosen[instance_type]
+    return DEFAULT_SLOTS if default is None else default.get(instance_type, 0)
+
+
+def set_capacity(data_dir: Path, instance_type: str, slots: int) -> None:
+    """Rehearse a shortage or its end; instances that live already are left alone. Raises ValueError below 0."""
+    changed = _checked({instance_type: slots}, "capacity")
+    with host_lock(data_dir):
+        path = _file(data_dir)
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps({**_chosen(data_dir), **changed}))
+        temporary.replace(path)
+
+
+def _file(data_dir: Path) -> Path:
+    return data_dir / "local" / "capacity.json"
+
+
+def _chosen(data_dir: Path) -> dict[str, int]:
+    try:
+        text = _file(data_dir).read_text()
+    except FileNotFoundError:
+        return {}
+    return _checked(json.loads(text), "capacity.json")
+
+
+def _checked(found: object, name: str) -> dict[str, int]:
+    if not isinstance(found, dict) or not all(type(slots) is int and slots >= 0 for slots in found.values()):
+        raise ValueError(f"{name} must be a JSON object: instance type -> number of slots, 0 or more.")
+    return found
