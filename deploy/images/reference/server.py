@@ -2,19 +2,29 @@
 
     GET  /ping                    200 when healthy
     POST /invocations             answers with what it was sent, unless told otherwise
-    POST /v1/chat/completions     an OpenAI-style answer, streamed when asked for
+    POST /v1/chat/completions     an OpenAI-style answer that repeats the last message, streamed when asked for
 
 It listens on SAGEMAKER_BIND_TO_PORT (8080) and needs only the standard library, so it starts in a blink and runs the
-same in an image and as a plain process. What it is told:
+same in an image and as a plain process. SIGTERM ends it at once. What it is told:
 
     environment    CHAOS_NAME=text            sent back in the header X-Chaos-Name
                    CHAOS_START=exit:N|slow:S  leave at once with code N, or wait S seconds before listening
                    CHAOS_PING=200|404|500|302|hang|close|503-for:S|200-after:S
-                   CHAOS_SINK=path            a journal: one JSON line for each request
+                   CHAOS_SINK=path            a journal: a JSON line when a request was read and one when it ended
                    CHAOS_BIND=address         the interface to listen on (127.0.0.1)
     each request   mode=... in X-Amzn-SageMaker-Custom-Attributes, in a first body line `#mode=...`, or as the JSON
-                   member "chaos": echo, sha, headers, delay:S, hang:S, drip, http:N, redirect:URL, big:N, chunked,
-                   hdr:N, cut-after:K, crash, lie, garbage
+                   member "chaos":
+                   echo · sha · headers       the body, its length and digest, the headers that arrived
+                   delay:S · hang:S           echo after S seconds
+                   drip                       100 bytes, one a second
+                   http:N[:html|empty|nonutf8|nul|10MB] · redirect:URL
+                   big:N · chunked · hdr:N    N bytes of body, the body in chunks, N bytes in one header
+                   cut-after:K · lie          K chunks and no end, a Content-Length that is too large
+                   crash · garbage            exit 1 without an answer, an answer that is not HTTP
+                   ping:WORD                  from now on /ping answers as CHAOS_PING=WORD would
+
+The journal's lines hold `at`, `event` (`received`, then `ok`, `cut` or `client-abort`; a `received` that nothing
+follows was killed), `path`, `name`, `length`, `sha256`, `inference_id` and `headers`.
 """
 
 import asyncio
@@ -24,58 +34,99 @@ import json
 import os
 import signal
 import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
 
-HEADER_LIMIT = 64 * 1024
-CHUNK = 64 * 1024
-STARTED = time.monotonic()
+HEADER_LIMIT_BYTES = 64 * 1024
+CHUNK_BYTES = 64 * 1024
+MODE_LIMIT_BYTES = 4096
+
+Reader = asyncio.StreamReader
+Writer = asyncio.StreamWriter
 
 
+@dataclass
+class Health:
+    """What /ping answers, and since when."""
+
+    word: str = field(default_factory=lambda: os.environ.get("CHAOS_PING", "200"))
+    since: float = field(default_factory=time.monotonic)
+
+
+health = Health()
+
+
+@dataclass(frozen=True)
 class Request:
     """One request, read whole."""
 
-    def __init__(self, method, path, headers, body):
-        self.method, self.path, self.headers, self.body = method, path, headers, body
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
 
-    def mode(self):
+    @property
+    def content_type(self) -> str:
+        """As the client named it."""
+        return self.headers.get("content-type", "application/octet-stream")
+
+    def mode(self) -> tuple[str, str]:
         """What the request asks for: a word and its argument."""
-        attributes = self.headers.get("x-amzn-sagemaker-custom-attributes", "")
-        text = attributes.partition("mode=")[2] if "mode=" in attributes else ""
-        if not text and self.body.startswith(b"#mode="):
-            text = self.body.partition(b"\n")[0].removeprefix(b"#mode=").decode("latin-1")
-        if not text and b'"chaos"' in self.body:
-            with contextlib.suppress(ValueError, AttributeError):
-                text = json.loads(self.body).get("chaos", "")
-        word, _, argument = (text or "echo").strip().partition(":")
+        text = self._mode_of_attributes() or self._mode_of_line() or self._mode_of_member() or "echo"
+        word, _, argument = text.strip().partition(":")
         return word, argument
 
+    def _mode_of_attributes(self) -> str:
+        _, _, text = self.headers.get("x-amzn-sagemaker-custom-attributes", "").partition("mode=")
+        return text.partition(";")[0]
 
-async def read_request(reader):
+    def _mode_of_line(self) -> str:
+        line = self.body[:MODE_LIMIT_BYTES].partition(b"\n")[0]
+        return line.removeprefix(b"#mode=").decode("latin-1") if line.startswith(b"#mode=") else ""
+
+    def _mode_of_member(self) -> str:
+        if b'"chaos"' in self.body:
+            with contextlib.suppress(ValueError, AttributeError):
+                return str(json.loads(self.body).get("chaos", ""))
+        return ""
+
+
+class BadRequest(Exception):
+    """The request cannot be answered as it is; the text says why."""
+
+
+async def read_request(reader: Reader, writer: Writer) -> Request | None:
     """The next request of a connection, None when the peer is done."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
-    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         return None
     lines = head.decode("latin-1").split("\r\n")
-    method, path, _ = lines[0].split(" ", 2)
+    method, target, _ = lines[0].split(" ", 2)
     pairs = (line.partition(":") for line in lines[1:] if line)
     headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    if headers.get("expect", "").lower() == "100-continue":
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     if headers.get("transfer-encoding", "").lower() == "chunked":
         body = await read_chunks(reader)
     else:
         body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Request(method, path, headers, body)
+    return Request(method, target.partition("?")[0], headers, body)
 
 
-async def read_chunks(reader):
+async def read_chunks(reader: Reader) -> bytes:
+    """A chunked body, its trailers dropped."""
     parts = []
     while size := int((await reader.readline()).split(b";")[0], 16):
         parts.append(await reader.readexactly(size))
         await reader.readexactly(2)
-    await reader.readline()
+    while (await reader.readline()).strip():
+        continue
     return b"".join(parts)
 
 
-def head(status, content_type, length, extra=()):
+def head(status: int, content_type: str, length: int | None, extra: Iterable[str] = ()) -> bytes:
     """A response head; without a length the body is chunked."""
     framing = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
     lines = [f"HTTP/1.1 {status} X", f"Content-Type: {content_type}", framing, *extra]
@@ -84,18 +135,33 @@ def head(status, content_type, length, extra=()):
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def whole(writer, status, body, content_type="application/octet-stream", extra=()):
+def whole(
+    writer: Writer,
+    body: bytes,
+    content_type: str = "application/octet-stream",
+    *,
+    status: int = 200,
+    extra: Iterable[str] = (),
+) -> bool:
+    """An answer in one piece; the connection is kept."""
     writer.write(head(status, content_type, len(body), extra) + body)
+    return True
 
 
-def chunk(data):
+def whole_json(writer: Writer, answer: object, status: int = 200) -> bool:
+    """An answer in one piece, as JSON."""
+    return whole(writer, json.dumps(answer).encode(), "application/json", status=status)
+
+
+def chunk(data: bytes) -> bytes:
+    """One chunk of a chunked body."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-async def ping(writer):
+async def ping(writer: Writer) -> bool:
     """/ping as CHAOS_PING says; False when the connection is to be closed."""
-    word, _, argument = os.environ.get("CHAOS_PING", "200").partition(":")
-    age = time.monotonic() - STARTED
+    word, _, argument = health.word.partition(":")
+    age = time.monotonic() - health.since
     if word == "hang":
         await asyncio.sleep(3600)
     if word == "close":
@@ -105,37 +171,39 @@ async def ping(writer):
     if word == "200-after":
         word = "200" if age >= float(argument) else "503"
     extra = ("Location: http://127.0.0.1:1/",) if word == "302" else ()
-    whole(writer, int(word), b"", "text/plain", extra)
+    return whole(writer, b"", "text/plain", status=int(word), extra=extra)
+
+
+# Each mode answers one request; False when the connection is to be closed.
+
+
+async def echo(request: Request, writer: Writer, argument: str) -> bool:
+    return whole(writer, request.body, request.content_type)
+
+
+async def echo_later(request: Request, writer: Writer, argument: str) -> bool:
+    await asyncio.sleep(float(argument))
+    return await echo(request, writer, "")
+
+
+async def sha(request: Request, writer: Writer, argument: str) -> bool:
+    return whole_json(writer, {"length": len(request.body), "sha256": hashlib.sha256(request.body).hexdigest()})
+
+
+async def seen_headers(request: Request, writer: Writer, argument: str) -> bool:
+    return whole_json(writer, request.headers)
+
+
+async def drip(request: Request, writer: Writer, argument: str) -> bool:
+    writer.write(head(200, "text/plain", 100))
+    for _ in range(100):
+        writer.write(b".")
+        await writer.drain()
+        await asyncio.sleep(1)
     return True
 
 
-async def invoke(request, writer):
-    """/invocations as the request's mode says; False when the connection is to be closed."""
-    word, argument = request.mode()
-    content_type = request.headers.get("content-type", "application/octet-stream")
-    if word in ("delay", "hang"):
-        await asyncio.sleep(float(argument))
-        word = "echo"
-    if word in WHOLE:
-        WHOLE[word](request, writer, argument, content_type)
-        return True
-    return await PARTIAL[word](writer, argument)
-
-
-def echo(request, writer, argument, content_type):
-    whole(writer, 200, request.body, content_type)
-
-
-def sha(request, writer, argument, content_type):
-    digest = {"length": len(request.body), "sha256": hashlib.sha256(request.body).hexdigest()}
-    whole(writer, 200, json.dumps(digest).encode(), "application/json")
-
-
-def seen_headers(request, writer, argument, content_type):
-    whole(writer, 200, json.dumps(request.headers).encode(), "application/json")
-
-
-def status(request, writer, argument, content_type):
+async def http_status(request: Request, writer: Writer, argument: str) -> bool:
     number, _, kind = argument.partition(":")
     bodies = {
         "": b"the model says no",
@@ -145,52 +213,36 @@ def status(request, writer, argument, content_type):
         "nul": b"no\x00no",
         "10MB": b"x" * 10_000_000,
     }
-    whole(writer, int(number), bodies[kind], "text/html" if kind == "html" else "text/plain")
+    return whole(writer, bodies[kind], "text/html" if kind == "html" else "text/plain", status=int(number))
 
 
-def redirect(request, writer, argument, content_type):
-    whole(writer, 302, b"", "text/plain", (f"Location: {argument}",))
+async def redirect(request: Request, writer: Writer, argument: str) -> bool:
+    return whole(writer, b"", "text/plain", status=302, extra=(f"Location: {argument}",))
 
 
-def big(request, writer, argument, content_type):
-    writer.write(head(200, "application/octet-stream", int(argument)))
-    for start in range(0, int(argument), CHUNK):
-        writer.write(b"x" * min(CHUNK, int(argument) - start))
-
-
-def chunked(request, writer, argument, content_type):
-    writer.write(head(200, content_type, None))
-    for start in range(0, len(request.body), 1000):
-        writer.write(chunk(request.body[start : start + 1000]))
-    writer.write(b"0\r\n\r\n")
-
-
-def large_headers(request, writer, argument, content_type):
-    whole(writer, 200, request.body, content_type, (f"X-Filler: {'h' * int(argument)}",))
-
-
-WHOLE = {
-    "echo": echo,
-    "sha": sha,
-    "headers": seen_headers,
-    "http": status,
-    "redirect": redirect,
-    "big": big,
-    "chunked": chunked,
-    "hdr": large_headers,
-}
-
-
-async def drip(writer, argument):
-    writer.write(head(200, "text/plain", 100))
-    for _ in range(100):
-        writer.write(b".")
+async def big(request: Request, writer: Writer, argument: str) -> bool:
+    left = int(argument)
+    writer.write(head(200, "application/octet-stream", left))
+    while left > 0:
+        writer.write(b"x" * min(CHUNK_BYTES, left))
         await writer.drain()
-        await asyncio.sleep(1)
+        left -= CHUNK_BYTES
     return True
 
 
-async def cut_after(writer, argument):
+async def chunked(request: Request, writer: Writer, argument: str) -> bool:
+    writer.write(head(200, request.content_type, None))
+    for start in range(0, len(request.body), 1000):
+        writer.write(chunk(request.body[start : start + 1000]))
+    writer.write(b"0\r\n\r\n")
+    return True
+
+
+async def large_header(request: Request, writer: Writer, argument: str) -> bool:
+    return whole(writer, request.body, request.content_type, extra=(f"X-Filler: {'h' * int(argument)}",))
+
+
+async def cut_after(request: Request, writer: Writer, argument: str) -> bool:
     writer.write(head(200, "text/plain", None))
     for number in range(int(argument)):
         writer.write(chunk(b"chunk %d\n" % number))
@@ -198,97 +250,167 @@ async def cut_after(writer, argument):
     return False
 
 
-async def crash(writer, argument):
-    os._exit(1)
-
-
-async def lie(writer, argument):
+async def lie(request: Request, writer: Writer, argument: str) -> bool:
     writer.write(head(200, "text/plain", 1000) + b"far less")
     return False
 
 
-async def garbage(writer, argument):
+async def crash(request: Request, writer: Writer, argument: str) -> bool:
+    os._exit(1)
+
+
+async def garbage(request: Request, writer: Writer, argument: str) -> bool:
     writer.write(b"\x00\x01 this is not HTTP\r\n\r\n")
     return False
 
 
-PARTIAL = {"drip": drip, "cut-after": cut_after, "crash": crash, "lie": lie, "garbage": garbage}
+async def change_ping(request: Request, writer: Writer, argument: str) -> bool:
+    health.word, health.since = argument, time.monotonic()
+    return whole(writer, b"", "text/plain")
 
 
-async def chat(request, writer):
+MODES: dict[str, Callable[[Request, Writer, str], Awaitable[bool]]] = {
+    "echo": echo,
+    "delay": echo_later,
+    "hang": echo_later,
+    "sha": sha,
+    "headers": seen_headers,
+    "drip": drip,
+    "http": http_status,
+    "redirect": redirect,
+    "big": big,
+    "chunked": chunked,
+    "hdr": large_header,
+    "cut-after": cut_after,
+    "lie": lie,
+    "crash": crash,
+    "garbage": garbage,
+    "ping": change_ping,
+}
+
+
+async def invoke(request: Request, writer: Writer) -> bool:
+    """/invocations as the request's mode says."""
+    word, argument = request.mode()
+    if word not in MODES:
+        raise BadRequest(f"there is no mode {word!r}")
+    try:
+        return await MODES[word](request, writer, argument)
+    except (KeyError, ValueError) as error:
+        raise BadRequest(f"mode {word} cannot be asked with {argument!r}") from error
+
+
+async def chat(request: Request, writer: Writer) -> bool:
     """An OpenAI-style answer that repeats the last message, in one piece or as server-sent events."""
-    asked = json.loads(request.body)
-    if "chaos" in asked and asked["chaos"] != "echo":
+    try:
+        asked = json.loads(request.body)
+        text = str(asked["messages"][-1]["content"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise BadRequest("a JSON object with messages is wanted") from error
+    if request.mode()[0] != "echo":
         return await invoke(request, writer)
-    text = str(asked["messages"][-1]["content"])
-    frame = {"id": "chatcmpl-reference", "created": 0, "model": asked.get("model", "")}
-    if not asked.get("stream"):
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        answer = {**frame, "object": "chat.completion", "choices": [choice]}
-        whole(writer, 200, json.dumps(answer).encode(), "application/json")
-        return True
+    frame = {"id": "chatcmpl-reference", "created": int(time.time()), "model": asked.get("model", "")}  # noqa: TID251
+    count = len(text.split())
+    usage = {"prompt_tokens": count, "completion_tokens": count, "total_tokens": 2 * count}
+    if asked.get("stream"):
+        wants_usage = bool((asked.get("stream_options") or {}).get("include_usage"))
+        return await stream_chat(writer, text, frame, usage if wants_usage else None)
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    return whole_json(writer, {**frame, "object": "chat.completion", "choices": [choice], "usage": usage})
+
+
+async def stream_chat(writer: Writer, text: str, frame: dict[str, Any], usage: dict[str, int] | None) -> bool:
+    """One event for each word, one for the end, one for the usage if that is wanted, and [DONE]."""
     writer.write(head(200, "text/event-stream", None))
-    for word in text.split(" "):
-        delta = {"index": 0, "delta": {"content": word + " "}, "finish_reason": None}
-        event = {**frame, "object": "chat.completion.chunk", "choices": [delta]}
-        writer.write(chunk(b"data: %s\n\n" % json.dumps(event).encode()))
-        await writer.drain()
+    words = text.split(" ")
+    pieces = [word + " " for word in words[:-1]] + words[-1:]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}, *({"content": piece} for piece in pieces), {}]
+    for delta in deltas:
+        choice = {"index": 0, "delta": delta, "finish_reason": None if delta else "stop"}
+        await send_event(writer, {**frame, "object": "chat.completion.chunk", "choices": [choice]})
+    if usage is not None:
+        await send_event(writer, {**frame, "object": "chat.completion.chunk", "choices": [], "usage": usage})
     writer.write(chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
     return True
 
 
-def journal(request, outcome):
+async def send_event(writer: Writer, event: dict[str, Any]) -> None:
+    """One server-sent event, sent as soon as it is there."""
+    writer.write(chunk(b"data: %s\n\n" % json.dumps(event).encode()))
+    await writer.drain()
+
+
+def journal(request: Request, event: str) -> None:
     """Append one line to the journal, if there is one."""
-    if path := os.environ.get("CHAOS_SINK"):
-        line = {
-            "path": request.path,
-            "name": os.environ.get("CHAOS_NAME", ""),
-            "length": len(request.body),
-            "sha256": hashlib.sha256(request.body).hexdigest(),
-            "inference_id": request.headers.get("x-amzn-sagemaker-inference-id", ""),
-            "outcome": outcome,
-        }
-        with open(path, "a", encoding="utf-8") as sink:
-            sink.write(json.dumps(line) + "\n")
+    path = os.environ.get("CHAOS_SINK")
+    if not path:
+        return
+    line = {
+        "at": time.time(),  # noqa: TID251 - this file runs without the project around it
+        "event": event,
+        "path": request.path,
+        "name": os.environ.get("CHAOS_NAME", ""),
+        "length": len(request.body),
+        "sha256": hashlib.sha256(request.body).hexdigest(),
+        "inference_id": request.headers.get("x-amzn-sagemaker-inference-id", ""),
+        "headers": request.headers,
+    }
+    with open(path, "a", encoding="utf-8") as sink:
+        sink.write(json.dumps(line) + "\n")
 
 
-async def answer(request, writer):
+ROUTES: dict[str, Callable[[Request, Writer], Awaitable[bool]]] = {
+    "/invocations": invoke,
+    "/v1/chat/completions": chat,
+}
+
+
+async def answer(request: Request, reader: Reader, writer: Writer) -> bool:
     """Answer one request; False when the connection is to be closed."""
     if request.path == "/ping":
         return await ping(writer)
-    routes = {"/invocations": invoke, "/v1/chat/completions": chat}
-    if request.method != "POST" or request.path not in routes:
-        whole(writer, 404, b"no such path", "text/plain")
-        return True
+    if request.method != "POST" or request.path not in ROUTES:
+        return whole(writer, b"no such path", "text/plain", status=404)
     journal(request, "received")
-    return await routes[request.path](request, writer)
+    event = "client-abort"
+    try:
+        is_kept = await ROUTES[request.path](request, writer)
+        await writer.drain()
+        if not reader.at_eof():
+            event = "ok" if is_kept else "cut"
+    except BadRequest as error:
+        event = "ok"
+        is_kept = whole_json(writer, {"error": str(error)}, status=400)
+    finally:
+        journal(request, event)
+    return is_kept
 
 
-async def serve(reader, writer):
-    """One connection, kept alive."""
+async def serve(reader: Reader, writer: Writer) -> None:
+    """One connection, kept alive; a request that is no HTTP closes it."""
     with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, ValueError):
-        while (request := await read_request(reader)) is not None:
-            keep = await answer(request, writer)
+        while (request := await read_request(reader, writer)) is not None:
+            is_kept = await answer(request, reader, writer)
             await writer.drain()
-            if not keep or request.headers.get("connection", "").lower() == "close":
+            if not is_kept or request.headers.get("connection", "").lower() == "close":
                 break
     writer.close()
 
 
-async def main():
+async def main() -> None:
+    """Listen until killed."""
     word, _, argument = os.environ.get("CHAOS_START", "").partition(":")
     if word == "exit":
         print(f"reference container: told to leave with code {argument}", flush=True)
         raise SystemExit(int(argument))
     if word == "slow":
         await asyncio.sleep(float(argument))
-    stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     host, port = os.environ.get("CHAOS_BIND", "127.0.0.1"), int(os.environ.get("SAGEMAKER_BIND_TO_PORT", "8080"))
-    server = await asyncio.start_server(serve, host, port, limit=HEADER_LIMIT)
-    async with server:
-        await stop.wait()
+    server = await asyncio.start_server(serve, host, port, limit=HEADER_LIMIT_BYTES, backlog=1024)
+    await server.serve_forever()
 
 
 if __name__ == "__main__":
+    # At once: no connection that is open, hanging or streaming holds the end up.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     asyncio.run(main())

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from workers.providers.local.processes import host_lock
+from workers.providers.slots import check_slots, read_slots
 
 DEFAULT_SLOTS = 4
 SETTING = "HEADRACE_LOCAL_CAPACITY"
@@ -18,7 +19,7 @@ SETTING = "HEADRACE_LOCAL_CAPACITY"
 def read_default(env: Mapping[str, str]) -> dict[str, int] | None:
     """The setting's slots by type, None when it is unset; raises ValueError for anything but whole numbers >= 0."""
     text = env.get(SETTING, "")
-    return _checked(json.loads(text), SETTING) if text else None
+    return read_slots(text, SETTING) if text else None
 
 
 def get_capacity(data_dir: Path, instance_type: str, default: Mapping[str, int] | None) -> int:
@@ -31,7 +32,7 @@ def get_capacity(data_dir: Path, instance_type: str, default: Mapping[str, int] 
 
 def set_capacity(data_dir: Path, instance_type: str, slots: int) -> None:
     """Rehearse a shortage or its end; instances that live already are left alone. Raises ValueError below 0."""
-    changed = _checked({instance_type: slots}, "capacity")
+    changed = check_slots({instance_type: slots}, "the capacity")
     with host_lock(data_dir):
         path = _file(data_dir)
         temporary = path.with_suffix(".tmp")
@@ -48,10 +49,4 @@ def _chosen(data_dir: Path) -> dict[str, int]:
         text = _file(data_dir).read_text()
     except FileNotFoundError:
         return {}
-    return _checked(json.loads(text), "capacity.json")
-
-
-def _checked(found: object, name: str) -> dict[str, int]:
-    if not isinstance(found, dict) or not all(type(slots) is int and slots >= 0 for slots in found.values()):
-        raise ValueError(f"{name} must be a JSON object: instance type -> number of slots, 0 or more.")
-    return found
+    return read_slots(text, "capacity.json")

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Collection, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from controlplane.core import clock
@@ -10,7 +10,18 @@ from controlplane.core.ids import new_token
 from workers.providers.base import Health, InstanceStatus, LaunchRequest, ProviderInstance, StartFailure
 from workers.providers.errors import ErrorKind, ProviderError
 from workers.providers.ping import ping
-from workers.providers.simulated.world import Row, World, read_default_capacity
+from workers.providers.simulated import storage
+from workers.providers.simulated.storage import Call, Row
+from workers.providers.simulated.world import (
+    World,
+    find_instances,
+    find_refusal,
+    read_default_capacity,
+    read_knob,
+    stop_instance,
+    take,
+    write_down,
+)
 
 ZONE = "simulated-a"
 
@@ -21,17 +32,24 @@ class SimulatedProvider:
     name = "simulated"
 
     def __init__(self, world: World, zones: tuple[str, ...] = (ZONE,), serve_address: str = "") -> None:
+        """`serve_address` (`host:port`) is what every RUNNING instance reports, so that calls can be served."""
         self.world = world
         self.zones = zones
         self._serve_address = serve_address
 
     @classmethod
     def stored(cls, data_dir: Path, env: Mapping[str, str]) -> "SimulatedProvider":
-        """The world that this host's processes share."""
+        """The world that this host's processes share.
+
+        Reads HEADRACE_SIMULATED_CAPACITY (JSON: type -> slots), HEADRACE_SIMULATED_ADDRESS (`host:port`) and
+        HEADRACE_SIMULATED_ZONES (names between commas). Raises ValueError.
+        """
         folder = data_dir / "simulated"
         folder.mkdir(parents=True, exist_ok=True)
         capacity = read_default_capacity(env.get("HEADRACE_SIMULATED_CAPACITY", ""))
-        return cls(World(folder / "world.sqlite3", capacity), serve_address=env.get("HEADRACE_SIMULATED_ADDRESS", ""))
+        names = (name.strip() for name in env.get("HEADRACE_SIMULATED_ZONES", "").split(","))
+        zones = tuple(name for name in names if name) or (ZONE,)
+        return cls(World(folder / "world.sqlite3", capacity), zones, env.get("HEADRACE_SIMULATED_ADDRESS", ""))
 
     @property
     def consistency_window_seconds(self) -> float:
@@ -40,98 +58,131 @@ class SimulatedProvider:
 
     def launch(self, request: LaunchRequest) -> ProviderInstance:
         with self.world.transaction() as cursor:
-            instance, error = self._launch(cursor, request)
+            row, error = self._launch(cursor, request)
             result = error.kind.value if error else "launched"
-            self.world.write_down(cursor, "launch", request.instance_type, request.zone, request.token, result)
+            call = Call(clock.now(), "launch", request.instance_type, request.zone, request.token, result)
+            write_down(cursor, call)
         if error is not None:
             raise error
-        assert instance is not None
-        return instance
+        assert row is not None
+        return self._show(row)
 
     def find(self, token: str) -> ProviderInstance | None:
-        with self.world.transaction() as cursor:
-            return next(iter(self._visible(cursor, "token", token)), None)
+        return next(iter(self._list("token", [token])), None)
 
     def describe(self, provider_ids: Collection[str]) -> dict[str, ProviderInstance]:
-        with self.world.transaction() as cursor:
-            found = [row for each in provider_ids for row in self._visible(cursor, "provider_id", each)]
-        return {instance.provider_id: instance for instance in found}
+        return {instance.provider_id: instance for instance in self._list("provider_id", provider_ids)}
 
     def terminate(self, provider_id: str) -> None:
         with self.world.transaction() as cursor:
-            rows = self.world.find(cursor, "provider_id", provider_id)
+            rows = find_instances(cursor, "provider_id", provider_id)
             if not rows:
                 raise ProviderError(ErrorKind.GONE, f"There is no simulated instance {provider_id!r}.")
-            self.world.write_down(cursor, "terminate", rows[0].instance_type, rows[0].zone, rows[0].token, "accepted")
-            if not self.world.take(cursor, "zombie_terminates"):
-                self.world.remove(cursor, provider_id)
+            row = rows[0]
+            write_down(cursor, Call(clock.now(), "terminate", row.instance_type, row.zone, row.token, "accepted"))
+            if not take(cursor, "zombie_terminates", row.instance_type):
+                stop_instance(cursor, row)
 
     def list_owned(self, owner: str) -> list[ProviderInstance]:
-        with self.world.transaction() as cursor:
-            return self._visible(cursor, "owner", owner)
+        return self._list("owner", [owner])
 
     def ping(self, instance: ProviderInstance, timeout_seconds: float) -> Health:
-        if self.world.knob("is_sick"):
+        with self.world.transaction() as cursor:
+            rows = find_instances(cursor, "provider_id", instance.provider_id)
+            is_sick = read_knob(cursor, "is_sick", instance.instance_type) > 0
+        if not rows or self._status(rows[0], clock.now()) is not InstanceStatus.RUNNING:
+            return Health(False, "/ping failed: nothing listens")
+        if is_sick:
             return Health(False, "/ping answered 500")
         return ping(instance.address, timeout_seconds) if instance.address else Health(True)
 
-    def _launch(
-        self, cursor: sqlite3.Cursor, request: LaunchRequest
-    ) -> tuple[ProviderInstance | None, ProviderError | None]:
+    def _launch(self, cursor: sqlite3.Cursor, request: LaunchRequest) -> tuple[Row | None, ProviderError | None]:
         """What happens (the row), and what the caller is told (the error), which need not be the same."""
-        known = self.world.find(cursor, "token", request.token)
+        known = find_instances(cursor, "token", request.token)
         if known:
-            return self._show(known[0]), None
-        if self.world.take(cursor, "throttle"):
-            return None, ProviderError(ErrorKind.THROTTLED, "Request limit exceeded.")
-        if self.world.take(cursor, "lose_requests"):
-            return None, ProviderError(ErrorKind.AMBIGUOUS, "The connection was lost before an answer came.")
-        refusal = self.world.refusal(cursor, request.instance_type)
-        if refusal is not None:
-            return None, ProviderError(ErrorKind(refusal[0]), refusal[1])
+            return known[0], None
+        error = self._refusal(cursor, request)
+        if error is not None:
+            return None, error
+        row = _new_row(cursor, request)
+        storage.insert(cursor, row)
+        if take(cursor, "lose_replies", request.instance_type):
+            return row, ProviderError(ErrorKind.AMBIGUOUS, "The connection was lost before the answer came.")
+        return row, None
+
+    def _refusal(self, cursor: sqlite3.Cursor, request: LaunchRequest) -> ProviderError | None:
+        """Why nothing is launched, if so."""
+        if take(cursor, "throttle", request.instance_type):
+            return ProviderError(ErrorKind.THROTTLED, "Request limit exceeded.")
+        if take(cursor, "lose_requests", request.instance_type):
+            return ProviderError(ErrorKind.AMBIGUOUS, "The connection was lost before an answer came.")
+        if request.zone not in self.zones:
+            return ProviderError(ErrorKind.MISCONFIGURED, f"There is no zone {request.zone!r}.")
+        standing = find_refusal(cursor, request.instance_type, request.image)
+        if standing is not None:
+            return standing
         if self.world.free_slots(cursor, request.instance_type, request.zone) < 1:
             message = f"There is no {request.instance_type} capacity in {request.zone} now."
-            return None, ProviderError(ErrorKind.CAPACITY, message)
-        row = self._new_row(cursor, request)
-        self.world.add(cursor, row)
-        if self.world.take(cursor, "lose_replies"):
-            return None, ProviderError(ErrorKind.AMBIGUOUS, "The connection was lost before the answer came.")
-        return self._show(row), None
+            return ProviderError(ErrorKind.CAPACITY, message)
+        return None
 
-    def _new_row(self, cursor: sqlite3.Cursor, request: LaunchRequest) -> Row:
-        now = clock.now()
-        return Row(
-            provider_id=f"sim-{new_token()[:17]}",
-            token=request.token,
-            owner=request.owner,
-            instance_type=request.instance_type,
-            zone=request.zone,
-            launched_at=now,
-            running_at=now + self.world.boot_time(cursor),
-            status="launched",
-            detail="",
-        )
-
-    def _visible(self, cursor: sqlite3.Cursor, column: str, value: str) -> list[ProviderInstance]:
-        """The rows that a listing shows by now."""
-        cursor.execute("SELECT value FROM knob WHERE name = 'consistency_seconds'")
-        found = cursor.fetchone()
-        horizon = clock.now() - timedelta(seconds=found[0] if found else 0.0)
-        return [self._show(row) for row in self.world.find(cursor, column, value) if row.launched_at <= horizon]
+    def _list(self, column: str, values: Collection[str]) -> list[ProviderInstance]:
+        """What a listing shows: instances younger than the consistency window are missing."""
+        with self.world.transaction() as cursor:
+            is_throttled = take(cursor, "throttle_listings")
+            rows = [row for value in values for row in find_instances(cursor, column, value)]
+            horizon = clock.now() - timedelta(seconds=read_knob(cursor, "consistency_seconds"))
+        if is_throttled:
+            raise ProviderError(ErrorKind.THROTTLED, "Request limit exceeded.")
+        return [self._show(row) for row in rows if row.launched_at <= horizon]
 
     def _show(self, row: Row) -> ProviderInstance:
-        has_exited = row.status == "exited"
-        is_running = not has_exited and row.running_at <= clock.now()
-        status = InstanceStatus.RUNNING if is_running else InstanceStatus.PENDING
+        status = self._status(row, clock.now())
+        has_exited = status is InstanceStatus.EXITED
         return ProviderInstance(
             provider_id=row.provider_id,
             token=row.token,
             owner=row.owner,
             instance_type=row.instance_type,
             zone=row.zone,
-            status=InstanceStatus.EXITED if has_exited else status,
+            status=status,
             launched_at=row.launched_at,
-            address=self._serve_address if is_running else "",
-            detail=row.detail,
-            failure=StartFailure.CONTAINER_EXITED if has_exited else None,
+            address=self._serve_address if status is InstanceStatus.RUNNING else "",
+            detail=row.detail if has_exited else "",
+            failure=StartFailure(row.failure) if has_exited else None,
         )
+
+    @staticmethod
+    def _status(row: Row, now: datetime) -> InstanceStatus:
+        if row.gone_at is not None:
+            return InstanceStatus.STOPPING
+        if row.has_exited(now):
+            return InstanceStatus.EXITED
+        return InstanceStatus.RUNNING if row.running_at <= now else InstanceStatus.PENDING
+
+
+def _new_row(cursor: sqlite3.Cursor, request: LaunchRequest) -> Row:
+    now, instance_type = clock.now(), request.instance_type
+    running_at = now + timedelta(seconds=read_knob(cursor, "boot_seconds", instance_type))
+    failure, detail = _fate(cursor, instance_type)
+    return Row(
+        provider_id=f"sim-{new_token()[:17]}",
+        token=request.token,
+        owner=request.owner,
+        instance_type=instance_type,
+        zone=request.zone,
+        launched_at=now,
+        running_at=running_at,
+        exits_at=running_at if failure else None,
+        failure=failure,
+        detail=detail,
+    )
+
+
+def _fate(cursor: sqlite3.Cursor, instance_type: str) -> tuple[str, str]:
+    """How the instance fails once it would run, as failure and detail; empty when it does not."""
+    if take(cursor, "exit_at_start", instance_type):
+        return StartFailure.CONTAINER_EXITED.value, "exited with code 1: the world wanted it so"
+    if take(cursor, "lack_model_data", instance_type):
+        return StartFailure.MODEL_DATA.value, "the model's data cannot be found"
+    return "", ""
