@@ -3,6 +3,8 @@
 Several keys, separated by commas, may be configured: the first encrypts, all of them decrypt, so keys can be rotated.
 """
 
+from functools import lru_cache
+
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 
@@ -15,8 +17,9 @@ def encrypt(secret: str, keys: str) -> str:
     return _fernet(keys).encrypt(secret.encode()).decode()
 
 
+@lru_cache(maxsize=1024)
 def decrypt(encrypted: str, keys: str) -> str:
-    """The secret in clear; raises SecretUnreadable."""
+    """The secret in clear; raises SecretUnreadable. Kept in memory, since every request needs its key's."""
     try:
         return _fernet(keys).decrypt(encrypted.encode()).decode()
     except InvalidToken as error:

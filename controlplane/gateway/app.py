@@ -41,7 +41,9 @@ class Gateway:
         self._in_flight = InFlight()
         self._upstream = UpstreamClient()
         self._directory = Directory(settings.database_url, settings.secret_key)
-        self._pool = AsyncConnectionPool(settings.database_url, min_size=2, max_size=POOL_SIZE, open=False)
+        self._pool = AsyncConnectionPool(
+            settings.database_url, min_size=2, max_size=POOL_SIZE, open=False, kwargs={"autocommit": True}
+        )
         self._acceptor = Acceptor(self._pool)
         self._invoker = Invoker(settings, self._directory, self._upstream, self._in_flight, self._pool)
         self._async_invoker = AsyncInvoker(settings, self._directory, self._acceptor, self._pool)

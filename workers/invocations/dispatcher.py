@@ -21,6 +21,7 @@ from workers.invocations.store import Store
 
 CHANNEL = "headrace_async"
 SCAN_SECONDS = 1.0
+GAP_SECONDS = 0.005
 BEAT_SECONDS = 2.0
 RUNNING_LIMIT = 256
 ENDPOINT_BATCH = 32
@@ -50,7 +51,7 @@ class Dispatcher:
         self._wake = asyncio.Event()
         self._is_stopping = False
         self._running: dict[asyncio.Task[None], Leased] = {}
-        self._renew_at = self._beat_at = 0.0
+        self._renew_at = self._beat_at = self._chores_at = 0.0
 
     def stop(self) -> None:
         """Claim nothing more; `run` returns when what runs has ended or the grace is over."""
@@ -79,11 +80,17 @@ class Dispatcher:
         """Renew, beat, put right what others left, and claim what there is room for."""
         self._wake.clear()
         await self._keep_leases()
+        if clock.monotonic() >= self._chores_at:
+            self._chores_at = clock.monotonic() + SCAN_SECONDS
+            await self._do_chores()
+        for waiting in await self._queue.waiting():
+            await self._serve(waiting)
+
+    async def _do_chores(self) -> None:
+        """Take back what dead workers held, and tell the failures that time or an earlier attempt decided."""
         await self._queue.reclaim()
         for leased in [*await self._queue.claim_expired(), *await self._queue.claim_decided()]:
             self._start(leased, "")
-        for waiting in await self._queue.waiting():
-            await self._serve(waiting)
 
     async def _keep_leases(self) -> None:
         """Renew what runs here; what was lost meanwhile is somebody else's and stops."""
@@ -133,6 +140,8 @@ class Dispatcher:
         self._wake.set()
 
     async def _pause(self) -> None:
+        """Wait for a reason to look, but never look more often than GAP_SECONDS: a burst is claimed in one round."""
+        await asyncio.sleep(GAP_SECONDS)
         try:
             async with asyncio.timeout(SCAN_SECONDS):
                 await self._wake.wait()

@@ -1,0 +1,28 @@
+"""`python -m tests.perf`: all benchmarks, on a Headrace of their own."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from tests.perf import accepts, fallback, lifecycle
+from tests.system.stack import Stack
+
+
+def main() -> None:
+    """Start, measure, stop."""
+    data_dir = Path(tempfile.mkdtemp(prefix="headrace-bench-"))
+    data_dir.chmod(0o755)
+    stack = Stack(data_dir, port="18081")
+    print("Starting Headrace...", flush=True)
+    try:
+        stack.start()
+        accepts.run(stack)
+        lifecycle.run(stack)
+        fallback.run(stack)
+    finally:
+        stack.stop()
+        shutil.rmtree(data_dir, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
