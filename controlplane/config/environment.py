@@ -6,8 +6,8 @@
     HEADRACE_SECRET_KEY        encrypts access-key secrets at rest (a Fernet key)
     ...and those of `Environment` below.
 
-`manage.py up` sets the first four for its children when the engines are embedded; a production set-up sets them
-itself. Nothing else in the code reads the environment.
+`manage.py up` sets the first four for its children when the engines are embedded, and writes them into the data
+directory, where management commands of another shell find them; a production set-up sets them itself.
 """
 
 import json
@@ -15,6 +15,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+
+WRITTEN_BY_UP = "environment.json"
 
 
 class SettingError(Exception):
@@ -43,7 +46,8 @@ class Environment:
 
     @classmethod
     def read(cls, env: Mapping[str, str] = os.environ) -> "Environment":
-        """The settings in `env`; raises SettingError for one that makes no sense."""
+        """The settings in `env`, completed by those of a running `manage.py up`; raises SettingError for nonsense."""
+        env = {**_of_running_set_up(env), **env}
         return cls(
             data_dir=Path(env.get("HEADRACE_DATA_DIR") or ".headrace").absolute(),
             database_url=env.get("HEADRACE_DATABASE_URL", ""),
@@ -61,6 +65,17 @@ class Environment:
             capacity_mark_seconds=_seconds(env, "HEADRACE_CAPACITY_MARK_SECONDS", 300),
             log_level=env.get("HEADRACE_LOG_LEVEL") or "INFO",
         )
+
+
+def _of_running_set_up(env: Mapping[str, str]) -> dict[str, str]:
+    """What `manage.py up` wrote into the data directory; nothing when the database is named in `env`."""
+    if env.get("HEADRACE_DATABASE_URL"):
+        return {}
+    try:
+        found: dict[str, str] = json.loads((Path(env.get("HEADRACE_DATA_DIR") or ".headrace") / WRITTEN_BY_UP).read_text())
+    except FileNotFoundError:
+        return {}
+    return found
 
 
 def _account_id(value: str) -> str:

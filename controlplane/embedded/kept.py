@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,11 @@ def read_ports(data_dir: Path, names: list[str]) -> dict[str, int]:
     return chosen
 
 
+def write_environment(data_dir: Path, environment: Mapping[str, str]) -> None:
+    """`environment.json`: how a management command of another shell finds what runs (`config.environment` reads it)."""
+    _write(data_dir / "environment.json", {k: v for k, v in environment.items() if k.startswith("HEADRACE_")})
+
+
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -66,11 +72,15 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
+    _replace(path, json.dumps(content, indent=1))
+
+
+def _replace(path: Path, text: str) -> None:
     """Replace the file in one step, readable by its owner alone."""
     temporary = path.with_suffix(".tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        file.write(json.dumps(content, indent=1))
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)

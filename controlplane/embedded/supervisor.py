@@ -22,7 +22,7 @@ from controlplane.core import clock
 from controlplane.embedded import engines as embedded
 from controlplane.embedded import processes
 from controlplane.embedded.child import Child, StartFailed
-from controlplane.embedded.kept import read_ports, read_secrets
+from controlplane.embedded.kept import read_ports, read_secrets, write_environment
 from controlplane.embedded.leftovers import end_leftovers
 
 WATCH_SECONDS = 0.1
@@ -88,6 +88,7 @@ class Supervisor:
             **read_ports(self._data_dir, ["api"]),
         }
         self.environment = processes.environment(engines, kept, self._env, self._data_dir, ports)
+        write_environment(self._data_dir, self.environment)
         for spec in engines.specs:
             self._start_one(Child(spec))
             engines.finish(spec.name)

@@ -59,11 +59,10 @@ class Command(BaseCommand):
             "aws_access_key_id": env.get("HEADRACE_ACCESS_KEY_ID") or kept["access_key_id"],
             "aws_secret_access_key": env.get("HEADRACE_SECRET_ACCESS_KEY") or kept["secret_access_key"],
         }
-        run_env = {**env, **_application_environment(data_dir, env, kept)}
 
         def manage(*arguments: str) -> str:
             command = [sys.executable, "manage.py", *arguments]
-            return subprocess.run(command, env=run_env, check=True, capture_output=True, text=True).stdout
+            return subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
 
         def set_capacity(instance_type: str, slots: int) -> None:
             manage("capacity", instance_type, str(slots))
@@ -79,18 +78,6 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
-
-
-def _application_environment(data_dir: Path, env: dict[str, str], kept: dict[str, str]) -> dict[str, str]:
-    """What a management command needs to know of the running set-up."""
-    ports = json.loads((data_dir / "ports.json").read_text())
-    embedded = f"postgresql://headrace:{kept['postgres_password']}@127.0.0.1:{ports['postgres']}/headrace"
-    broker = f"redis://:{kept['valkey_password']}@127.0.0.1:{ports['valkey']}/0"
-    return {
-        "HEADRACE_DATABASE_URL": env.get("HEADRACE_DATABASE_URL") or embedded,
-        "HEADRACE_REDIS_URL": env.get("HEADRACE_REDIS_URL") or broker,
-        "HEADRACE_SECRET_KEY": env.get("HEADRACE_SECRET_KEY") or kept["secret_key"],
-    }
 
 
 def _free_port() -> int:
