@@ -25,9 +25,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, endpoint: str, account: str, **options: Any) -> None:
         row = Endpoint.objects.filter(account_id=account, name__iexact=endpoint).first()
-        events = Event.objects.filter(account_id=account, subject_name__iexact=endpoint).order_by("id")
-        if row is None and not events.exists():
+        told = Event.objects.filter(account_id=account, subject_name__iexact=endpoint).order_by("id")
+        last = told.last()
+        if last is None:
             raise CommandError(f"No endpoint named {endpoint!r} is or was known in account {account}.")
+        events = told.filter(subject_id=row.id if row else last.subject_id)
         if row is None:
             self.stdout.write(f"Endpoint {endpoint} no longer exists. Its story:")
         else:
