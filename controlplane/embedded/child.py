@@ -19,6 +19,10 @@ POLL_SECONDS = 0.02
 _PR_SET_PDEATHSIG = 1
 
 
+class Stopped(Exception):
+    """The user asked to stop while a process was starting."""
+
+
 class StartFailed(Exception):
     """A process did not become ready; the message has the end of its log and says what to look at."""
 
@@ -76,12 +80,14 @@ class Child:
             )
 
     def wait_ready(self, stopping: threading.Event) -> float:
-        """Wait until the process is ready; seconds since its start. Raises StartFailed."""
+        """Wait until the process is ready; seconds since its start. Raises StartFailed, or Stopped."""
         deadline = self.started_at + self.spec.ready_seconds
         while not self.spec.is_ready(self.pid):
             if not self.is_running:
                 raise StartFailed(f"{self.spec.name} ended while it was starting. {self._log_tail()}")
-            if clock.monotonic() > deadline or stopping.is_set():
+            if stopping.is_set():
+                raise Stopped
+            if clock.monotonic() > deadline:
                 raise StartFailed(f"{self.spec.name} was not ready in {self.spec.ready_seconds:.0f} s. {self._log_tail()}")
             stopping.wait(POLL_SECONDS)
         return clock.monotonic() - self.started_at

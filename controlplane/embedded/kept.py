@@ -10,9 +10,12 @@ from typing import Any
 
 from cryptography.fernet import Fernet
 
+ANNOUNCED = "announced"
+"""Entry of the secrets file: "yes" once a human was shown the keys. A start that failed before has shown nothing."""
+
 
 def read_secrets(data_dir: Path) -> tuple[dict[str, str], bool]:
-    """The secrets of this data directory, made at the first call; and whether they were made just now."""
+    """The secrets of this data directory, made at the first call; and whether nobody was shown them yet."""
     path = data_dir / "secrets.json"
     found = _read(path)
     made = {
@@ -26,7 +29,13 @@ def read_secrets(data_dir: Path) -> tuple[dict[str, str], bool]:
     complete = {**made, **found}
     if complete != found:
         _write(path, complete)
-    return complete, not found
+    return complete, complete.get(ANNOUNCED) != "yes"
+
+
+def mark_announced(data_dir: Path) -> None:
+    """Remember that a human was shown the keys, so that they are printed once."""
+    path = data_dir / "secrets.json"
+    _write(path, {**_read(path), ANNOUNCED: "yes"})
 
 
 def read_ports(data_dir: Path, names: list[str]) -> dict[str, int]:
@@ -36,7 +45,7 @@ def read_ports(data_dir: Path, names: list[str]) -> dict[str, int]:
     chosen: dict[str, int] = {}
     for name in names:
         port = found.get(name, 0)
-        chosen[name] = port if port and _is_free(port) else _free_port()
+        chosen[name] = port if port and is_free(port) else _free_port()
     if chosen != found:
         _write(path, {**found, **chosen})
     return chosen
@@ -47,7 +56,8 @@ def write_environment(data_dir: Path, environment: Mapping[str, str]) -> None:
     _write(data_dir / "environment.json", {k: v for k, v in environment.items() if k.startswith("HEADRACE_")})
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Whether a server could listen on this port of 127.0.0.1 now; connections lingering after a close do not count."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

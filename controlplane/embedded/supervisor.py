@@ -21,8 +21,8 @@ from pathlib import Path
 from controlplane.core import clock
 from controlplane.embedded import engines as embedded
 from controlplane.embedded import processes
-from controlplane.embedded.child import Child, StartFailed
-from controlplane.embedded.kept import read_ports, read_secrets, write_environment
+from controlplane.embedded.child import Child, StartFailed, Stopped
+from controlplane.embedded.kept import is_free, mark_announced, read_ports, read_secrets, write_environment
 from controlplane.embedded.leftovers import end_leftovers
 
 WATCH_SECONDS = 0.1
@@ -62,8 +62,12 @@ class Supervisor:
         """Let `run` end; safe to call from a signal handler."""
         self._stopping.set()
 
-    def run(self, banner: Callable[[Mapping[str, str], bool], None]) -> None:
-        """Start, watch until stopped, stop. `banner` is called with the environment once everything answers."""
+    def run(self, banner: Callable[[Mapping[str, str], bool], bool]) -> None:
+        """Start, watch until stopped, stop.
+
+        `banner` is called once everything answers, with the environment and whether the keys are still to be shown;
+        it says whether it showed them.
+        """
         self._data_dir.mkdir(parents=True, exist_ok=True)
         with open(self._data_dir / "lock", "w") as lock:
             _take(lock.fileno(), self._data_dir)
@@ -72,19 +76,24 @@ class Supervisor:
             if count:
                 self._say(f"ended {count} process(es) that an earlier run left behind")
             try:
-                is_first = self._start()
-                banner(self.environment, is_first)
+                keys_are_new = self._start()
+                if banner(self.environment, keys_are_new):
+                    mark_announced(self._data_dir)
                 self._watch()
+            except Stopped:
+                self._say("interrupted while starting")
             finally:
                 self._stop_all()
 
     def _start(self) -> bool:
-        """Start everything; whether the data directory is a new one."""
-        kept, is_first = read_secrets(self._data_dir)
-        self._say("preparing the engines (the first time takes a few seconds)" if is_first else "starting the engines")
+        """Start everything; whether nobody was shown the keys yet."""
+        port = int(self._env.get("HEADRACE_PORT") or 8000)
+        _check_free(port)
+        kept, keys_are_new = read_secrets(self._data_dir)
+        self._say("preparing the engines (the first time takes a few seconds)" if keys_are_new else "starting the engines")
         engines = embedded.plan(self._data_dir, self._env)
         ports = {
-            "gateway": int(self._env.get("HEADRACE_PORT") or 8000),
+            "gateway": port,
             **read_ports(self._data_dir, ["api"]),
         }
         self.environment = processes.environment(engines, kept, self._env, self._data_dir, ports)
@@ -100,7 +109,7 @@ class Supervisor:
             self._watched.append(_Watched(child))
         for child in children:
             self._say(f"{child.spec.name:<10} ready in {child.wait_ready(self._stopping):.1f} s")
-        return is_first
+        return keys_are_new
 
     def _start_one(self, child: Child) -> None:
         child.start()
@@ -113,6 +122,8 @@ class Supervisor:
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments], env=self.environment, capture_output=True, text=True, check=False
         )
+        if self._stopping.is_set():  # Ctrl-C reaches the command as well, so its exit code says nothing
+            raise Stopped
         if done.returncode:
             raise StartFailed(f"manage.py {' '.join(arguments)} failed:\n{done.stderr or done.stdout}")
         self._say(f"{name:<10} done in {clock.monotonic() - started:.1f} s")
@@ -161,6 +172,12 @@ def _take(descriptor: int, data_dir: Path) -> None:
             f"Headrace already runs over {data_dir}. Stop it first, or set HEADRACE_DATA_DIR and HEADRACE_PORT for a "
             "second one."
         ) from error
+
+
+def _check_free(port: int) -> None:
+    """Asked before anything starts: whatever listens there would answer `/readyz` in place of the gateway."""
+    if not is_free(port):
+        raise StartFailed(f"Port {port} belongs to another program. Stop that one, or set HEADRACE_PORT to a free port.")
 
 
 def _adopt_orphans() -> None:

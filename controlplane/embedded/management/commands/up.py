@@ -42,7 +42,7 @@ class Command(BaseCommand):
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: supervisor.stop())
         try:
-            supervisor.run(lambda env, is_first: None if quiet else self._print_banner(env, data_dir, is_first))
+            supervisor.run(lambda env, keys_are_new: not quiet and self._print_banner(env, data_dir, keys_are_new))
         except (AlreadyRunning, StartFailed) as error:
             raise CommandError(str(error)) from error
 
@@ -50,15 +50,16 @@ class Command(BaseCommand):
         self.stdout.write(f"[headrace] {line}")
         self.stdout.flush()
 
-    def _print_banner(self, env: Mapping[str, str], data_dir: Path, is_first: bool) -> None:
+    def _print_banner(self, env: Mapping[str, str], data_dir: Path, keys_are_new: bool) -> bool:
+        """True: the keys are shown at most once, and this was the time to."""
         secrets_file = data_dir / "secrets.json"
         keys = f"  (the key pair stands in {secrets_file})\n"
-        if is_first:
+        if keys_are_new:
             keys = (
                 f"  export AWS_ACCESS_KEY_ID={env['HEADRACE_ACCESS_KEY_ID']}\n"
                 f"  export AWS_SECRET_ACCESS_KEY={env['HEADRACE_SECRET_ACCESS_KEY']}\n"
             )
-        admin = env["HEADRACE_ADMIN_PASSWORD"] if is_first else f"in {secrets_file}"
+        admin = env["HEADRACE_ADMIN_PASSWORD"] if keys_are_new else f"in {secrets_file}"
         self.stdout.write(
             BANNER.format(
                 port=env["HEADRACE_PORT"],
@@ -70,3 +71,4 @@ class Command(BaseCommand):
             )
         )
         self.stdout.flush()
+        return True
