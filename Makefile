@@ -50,7 +50,7 @@ lock: $(DEV_STAMP) ## Resolve the three lock files again
 # configured to, pip does the whole job from the same lock.
 define install
 	@echo "==> Installing $(1) into $(VENV), every file checked against its hash"
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $(1) || \
+	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --require-hashes -r $(1) || \
 	{ echo "==> uv could not; pip takes over (a few minutes)"; \
 	  $(BIN)/python -m pip install --progress-bar off --require-hashes -r $(1); }
 endef
