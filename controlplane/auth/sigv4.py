@@ -4,7 +4,8 @@
 
 The canonical request is built from what arrived: each path segment encoded twice (the rule of every service but S3), the
 query sorted, the named headers with their white space folded, and the hash of the body as received. Whatever could
-change the meaning of a request (host, X-Amz-Target, every other x-amz header) must be among the signed headers.
+change the meaning of a request (host, X-Amz-Target, every other x-amz header, every member of a runtime request that
+travels in a header of its own) must be among the signed headers; what clients or proxies add on the way need not be.
 Source of the rules: AWS General Reference, "Signature Version 4 signing process"; error texts from the contract, 1.5.
 """
 
@@ -14,8 +15,9 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 from controlplane.core.errors import (
     IncompleteSignature,
@@ -27,17 +29,19 @@ from controlplane.core.errors import (
 ALGORITHM = "AWS4-HMAC-SHA256"
 CLOCK_WINDOW = timedelta(minutes=5)
 _TIME_FORMAT = "%Y%m%dT%H%M%SZ"
-_UNSIGNED_X_AMZ = frozenset({"x-amz-sdk-invocation-id", "x-amz-sdk-request"})
-"""x-amz headers that change nothing and that clients leave unsigned."""
+_MUST_BE_SIGNED = ("x-amz-", "x-amzn-sagemaker-")
+"""Prefixes of the headers that carry meaning. X-Amzn-Trace-Id is none: clients and load balancers add it unsigned."""
+
+_ADDED_ON_THE_WAY = frozenset({"x-amz-cf-id"})
+"""x-amz headers that a content delivery network adds to a request it passes on."""
 
 _MISMATCH = (
     "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key "
     "and signing method. Consult the service documentation for details."
 )
 _INVALID_TOKEN = "The security token included in the request is invalid."
-_CREDENTIAL = re.compile(r"(?P<key>[\w=+.@-]{1,128})/(?P<date>\d{8})/(?P<region>[\w-]+)/(?P<service>[\w-]+)/aws4_request")
-_AUTHORIZATION = re.compile(
-    r"Credential=(?P<credential>[^\s,]+)\s*,\s*SignedHeaders=(?P<signed>[^\s,]+)\s*,\s*Signature=(?P<signature>[^\s,]+)"
+_CREDENTIAL = re.compile(
+    r"(?P<key>[\w=+.@-]{1,128})/(?P<date>\d{8})/(?P<region>[\w-]+)/(?P<service>[\w-]+)/aws4_request", re.ASCII
 )
 
 
@@ -106,14 +110,25 @@ def verify(
 
 
 def scope_of(headers: Iterable[tuple[str, str]], query: str) -> Scope | None:
-    """The scope that a request claims, signed in its headers or in its query; None where there is none."""
-    credential = next((value for key, value in parse_qsl(query) if key == "X-Amz-Credential"), None)
-    for name, value in headers:
-        if name.lower() == "authorization" and value.startswith(ALGORITHM):
-            match = _AUTHORIZATION.search(value)
-            credential = match["credential"] if match else None
-    match = _CREDENTIAL.fullmatch(credential or "")
+    """The scope that a request claims, signed in its headers (which come first) or its query; None where there is none."""
+    authorization = next((value for name, value in headers if name.lower() == "authorization"), None)
+    if authorization is not None:
+        return _read_scope(_parameters(authorization).get("Credential", ""))
+    if "X-Amz-Credential=" not in query:
+        return None
+    return _read_scope(next((value for key, value in parse_qsl(query) if key == "X-Amz-Credential"), ""))
+
+
+def _read_scope(credential: str) -> Scope | None:
+    match = _CREDENTIAL.fullmatch(credential)
     return Scope(match["key"], match["date"], match["region"], match["service"]) if match else None
+
+
+def _parameters(authorization: str) -> dict[str, str]:
+    """The parameters of an Authorization header, in whatever order; none where it is of another kind."""
+    algorithm, _, rest = authorization.partition(" ")
+    parts = (part.strip().partition("=") for part in rest.split(",")) if algorithm == ALGORITHM else ()
+    return {name: value for name, _, value in parts}
 
 
 def _read_authorization(request: SignedRequest) -> _Authorization:
@@ -122,24 +137,31 @@ def _read_authorization(request: SignedRequest) -> _Authorization:
         raise MissingAuthenticationToken("Missing Authentication Token")
     if not header.startswith(ALGORITHM + " "):
         raise IncompleteSignature(f"Authorization header must start with '{ALGORITHM}'.")
-    match = _AUTHORIZATION.fullmatch(header.removeprefix(ALGORITHM).strip())
-    if match is None:
+    given = _parameters(header)
+    if not all(given.get(name) for name in ("Credential", "SignedHeaders", "Signature")):
         raise IncompleteSignature("Authorization header requires 'Credential', 'SignedHeaders' and 'Signature'.")
-    credential = _CREDENTIAL.fullmatch(match["credential"])
-    if credential is None:
+    scope = _read_scope(given["Credential"])
+    if scope is None:
         raise IncompleteSignature("Credential must have the form KEY/yyyymmdd/region/service/aws4_request.")
-    scope = Scope(credential["key"], credential["date"], credential["region"], credential["service"])
-    return _Authorization(scope, tuple(match["signed"].split(";")), match["signature"])
+    return _Authorization(scope, tuple(given["SignedHeaders"].split(";")), given["Signature"])
 
 
 def _read_time(request: SignedRequest) -> datetime:
-    text = request.header("x-amz-date")
-    if text is None:
-        raise IncompleteSignature("Authorization header requires existence of an 'X-Amz-Date' header.")
+    """When the client says it signed: X-Amz-Date, else Date in the form that HTTP gives it."""
+    text, http_text = request.header("x-amz-date"), request.header("date")
     try:
-        return datetime.strptime(text, _TIME_FORMAT).replace(tzinfo=UTC)
-    except ValueError as error:
-        raise IncompleteSignature("X-Amz-Date must have the form yyyymmddThhmmssZ.") from error
+        if text is not None:
+            return datetime.strptime(text, _TIME_FORMAT).replace(tzinfo=UTC)
+        if http_text is not None:
+            return _in_utc(parsedate_to_datetime(http_text))
+    except (ValueError, OverflowError) as error:
+        raise IncompleteSignature("X-Amz-Date must have the form yyyymmddThhmmssZ, or Date that of HTTP.") from error
+    raise IncompleteSignature("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header.")
+
+
+def _in_utc(moment: datetime) -> datetime:
+    """HTTP's dates are UTC; one written with `-0000` is parsed without a zone."""
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _check_scope(scope: Scope, sent_at: datetime, region: str, service: str) -> None:
@@ -153,9 +175,9 @@ def _check_scope(scope: Scope, sent_at: datetime, region: str, service: str) -> 
 
 def _check_coverage(request: SignedRequest, signed: tuple[str, ...]) -> None:
     """Refuse a request that carries meaning outside its signature."""
-    needed = {"host", "x-amz-date"}
-    needed |= {name for name, _ in request.headers if name.startswith("x-amz") and name not in _UNSIGNED_X_AMZ}
-    missing = sorted(needed - set(signed))
+    needed = {"host", "date" if request.header("x-amz-date") is None else "x-amz-date"}
+    needed |= {name for name, _ in request.headers if name.startswith(_MUST_BE_SIGNED)}
+    missing = sorted(needed - set(signed) - _ADDED_ON_THE_WAY)
     if missing:
         raise InvalidSignature(f"The signature must cover the header(s) {', '.join(missing)}.")
     declared = request.header("x-amz-content-sha256")
@@ -198,18 +220,29 @@ def _signing_key(secret: str, date: str, region: str, service: str) -> bytes:
 
 
 def _canonical_request(request: SignedRequest, signed: tuple[str, ...]) -> bytes:
-    """The bytes that were hashed; header values keep theirs (text here is latin-1, one character a byte)."""
+    """The bytes that were hashed."""
     head = "\n".join([request.method, quote(request.path, safe="/-_.~"), _canonical_query(request.query)])
     headers = "".join(f"{name}:{_folded(request, name)}\n" for name in signed)
     tail = "\n".join([";".join(signed), request.body_sha256])
-    return b"\n".join([head.encode(), headers.encode("latin-1"), tail.encode()])
+    return b"\n".join([head.encode(), headers.encode("utf-8", "surrogateescape"), tail.encode()])
 
 
 def _folded(request: SignedRequest, name: str) -> str:
-    """All values of a header, white space at the ends cut and in between folded to one space."""
-    return ",".join(" ".join(value.split()) for key, value in request.headers if key == name)
+    """All values of a header, white space at the ends cut and in between folded to one space.
+
+    Clients fold text before they encode it. Values here are latin-1, one character a byte, where the second byte of a
+    letter such as U+00E0 looks like white space; so they are decoded first, and bytes that are not UTF-8 stay as they are.
+    """
+    values = (value.encode("latin-1") for key, value in request.headers if key == name)
+    return ",".join(" ".join(value.decode("utf-8", "surrogateescape").split()) for value in values)
 
 
 def _canonical_query(query: str) -> str:
-    pairs = [(quote(k, safe="-_.~"), quote(v, safe="-_.~")) for k, v in parse_qsl(query, keep_blank_values=True)]
-    return "&".join(f"{key}={value}" for key, value in sorted(pairs))
+    """The parameters in order, each encoded anew; by bytes, since an encoded value need not be text."""
+    pairs = (pair.partition("=") for pair in query.split("&") if pair)
+    encoded = sorted((_encoded_anew(name), _encoded_anew(value)) for name, _, value in pairs)
+    return "&".join(f"{name}={value}" for name, value in encoded)
+
+
+def _encoded_anew(text: str) -> str:
+    return quote(unquote_to_bytes(text), safe="-_.~")

@@ -61,8 +61,8 @@ def _async_violations(config: Mapping[str, Any]) -> Iterator[str]:
     if not output.get("S3OutputPath"):
         yield "AsyncInferenceConfig.OutputConfig must specify S3OutputPath."
     for member in ("S3OutputPath", "S3FailurePath"):
-        if output.get(member, "s3://bucket").removeprefix("s3://").startswith("/") or output.get(member) == "s3://":
-            yield f"AsyncInferenceConfig.OutputConfig.{member} must name a bucket."
+        if not output.get(member, "s3://").startswith("s3://"):
+            yield f"AsyncInferenceConfig.OutputConfig.{member} must be an s3:// location."
 
 
 def tag_violations(tags: Iterable[Mapping[str, str]], existing: Iterable[str] = ()) -> Iterator[str]:

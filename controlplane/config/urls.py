@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import path
 
 from controlplane.config import operations, probes
-from controlplane.config.views import aws_door, unknown_path
+from controlplane.config.views import aws_door, fault, unknown_path
 
 OPERATIONS = operations.MODULES
 """Importing them registered every handler; named here so that the list is not taken for unused."""
@@ -17,3 +17,4 @@ urlpatterns = [
 ]
 
 handler404 = unknown_path
+handler500 = fault

@@ -3,11 +3,13 @@
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
+from django.views.defaults import server_error
 
 from controlplane.auth.authenticate import find_key
 from controlplane.catalog.instance_types import known_instance_types
+from controlplane.config.middleware import CONSOLE_PREFIX
 from controlplane.core import clock
-from controlplane.core.errors import RequestTooLarge, UnknownOperationException
+from controlplane.core.errors import InternalFailure, RequestTooLarge, UnknownOperationException
 from controlplane.core.ids import new_uuid
 from controlplane.wire.doors import BODY_LIMIT_BYTES, Surroundings, WireRequest, json11
 from controlplane.wire.errors import WireResponse, json11_error
@@ -16,11 +18,11 @@ from controlplane.wire.errors import WireResponse, json11_error
 @csrf_exempt
 def aws_door(request: HttpRequest) -> HttpResponse:
     """`POST /` with X-Amz-Target: every operation of the control plane. Requests are authenticated by signature."""
-    request_id = request.META.get("HTTP_HEADRACE_REQUEST_ID") or str(new_uuid())
+    request_id = _request_id(request)
     if request.method != "POST":
         return _respond(json11_error(UnknownOperationException("Only POST is answered here."), request_id))
     length = request.META.get("CONTENT_LENGTH") or "0"
-    if int(length) > BODY_LIMIT_BYTES:
+    if not length.isdecimal() or int(length) > BODY_LIMIT_BYTES:
         error = RequestTooLarge(f"The body may hold {BODY_LIMIT_BYTES} bytes.")
         return _respond(json11_error(error, request_id))
     around = Surroundings(find_key, settings.HEADRACE.region, clock.now(), request_id, known_instance_types)
@@ -32,7 +34,20 @@ def unknown_path(request: HttpRequest, exception: Exception) -> HttpResponse:
     del exception
     error = UnknownOperationException(f"There is nothing at {request.path!r}.")
     error.status = 404
-    return _respond(json11_error(error, str(new_uuid())))
+    return _respond(json11_error(error, _request_id(request)))
+
+
+def fault(request: HttpRequest) -> HttpResponse:
+    """A fault outside of the door: an error in the API's own form, but for the console, whose users read pages."""
+    if request.path.startswith(CONSOLE_PREFIX):
+        return server_error(request)
+    error = InternalFailure("An internal error occurred; the log has it.")
+    return _respond(json11_error(error, _request_id(request)))
+
+
+def _request_id(request: HttpRequest) -> str:
+    """The id under which the gateway knows the request, else a new one."""
+    return request.META.get("HTTP_HEADRACE_REQUEST_ID") or str(new_uuid())
 
 
 def _wire_request(request: HttpRequest) -> WireRequest:
@@ -48,4 +63,5 @@ def _respond(answer: WireResponse) -> HttpResponse:
     response = HttpResponse(answer.body, status=answer.status)
     for name, value in answer.headers:
         response[name] = value
+    response["Content-Length"] = str(len(answer.body))
     return response

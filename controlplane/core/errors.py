@@ -9,6 +9,7 @@
       SerializationException 400         the body cannot be read
       UnknownOperationException 400      no such operation here
       RequestTooLarge 413                the body is over its cap; refused before it is parsed
+      RequestTimeout 408                 the body did not arrive in time; clients retry
       AuthenticationError
         MissingAuthenticationToken · IncompleteSignature · UnrecognizedClient · InvalidSignature · ExpiredToken
       RuntimeFailure                     the data plane's own
@@ -82,6 +83,11 @@ class UnknownOperationException(ApiError):
 class RequestTooLarge(ApiError):
     code = "RequestEntityTooLargeException"
     status = 413
+
+
+class RequestTimeout(ApiError):
+    code = "RequestTimeout"
+    status = 408
 
 
 class AuthenticationError(ApiError):

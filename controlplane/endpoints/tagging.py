@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
+
 from controlplane.catalog.models import EndpointConfig, Model, Tag
 from controlplane.catalog.rules import tag_violations
 from controlplane.catalog.selectors import tags_of
@@ -21,14 +23,19 @@ _TAGGED = {"model": Model, "endpoint-config": EndpointConfig, "endpoint": Endpoi
 """ARN kind -> what it names."""
 
 
-def _resource_id(context: Context, text: str) -> UUID:
-    """The id behind an ARN of the caller's account and region, whatever the case of its name."""
+def _resource_id(context: Context, text: str, *, is_locked: bool = False) -> UUID:
+    """The id behind an ARN of the caller's account and region, whatever the case of its name.
+
+    Locked, its tags change one request after the other, so that two of them cannot pass the limit together, and none
+    is added to a resource that is being deleted.
+    """
     arn = Arn.parse(text)
     if arn is None or arn.kind not in _TAGGED:
         raise ValidationException(f"{text!r} is not the ARN of a model, an endpoint configuration or an endpoint.")
     found = None
     if (arn.account_id, arn.region) == (context.account_id, context.region):
         rows = _TAGGED[arn.kind].objects.filter(account_id=arn.account_id, name__iexact=arn.name)
+        rows = rows.select_for_update(no_key=True) if is_locked else rows
         found = rows.values_list("id", flat=True).first()
     if found is None:
         raise ValidationException("Resource does not exist.")
@@ -37,10 +44,11 @@ def _resource_id(context: Context, text: str) -> UUID:
 
 @operation("AddTags")
 def add_tags(context: Context, params: Params) -> Answer:
-    resource_id = _resource_id(context, params["ResourceArn"])
-    existing = [tag["Key"] for tag in tags_of(resource_id)]
-    refuse_violations(tag_violations(params["Tags"], existing))
-    store_tags(resource_id, params["Tags"])
+    with transaction.atomic():
+        resource_id = _resource_id(context, params["ResourceArn"], is_locked=True)
+        existing = [tag["Key"] for tag in tags_of(resource_id)]
+        refuse_violations(tag_violations(params["Tags"], existing))
+        store_tags(resource_id, params["Tags"])
     return {"Tags": tags_of(resource_id)}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import unquote
 
 from controlplane.auth.sigv4 import Key, SignedRequest, body_hash, verify
 from controlplane.core.errors import (
@@ -17,7 +18,7 @@ from controlplane.core.errors import (
     ValidationError,
     ValidationException,
 )
-from controlplane.wire import parse, serialize, validate
+from controlplane.wire import overlay, parse, serialize, validate
 from controlplane.wire.errors import JSON_1_1, WireResponse, hide, json11_error
 from controlplane.wire.model import load_service
 from controlplane.wire.registry import Context, handler_of
@@ -89,8 +90,13 @@ def _operation_name(request: SignedRequest) -> str:
 
 
 def runtime_params(operation: str, endpoint_name: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
-    """The checked members of a runtime request, whose body is one of them as it is; raises ValidationError."""
+    """The checked members of a runtime request, whose body is one of them as it is; raises ValidationError.
+
+    `endpoint_name` is the path's segment as it came. The size of the body is the gateway's matter: its cap is a setting.
+    """
     shape = load_service("sagemaker-runtime").operation_model(operation).input_shape
-    params = parse.parse_headers(shape, {"EndpointName": endpoint_name}, headers) | {"Body": body}
+    params = parse.parse_headers(shape, {"EndpointName": unquote(endpoint_name)}, headers) | {"Body": body}
+    if "InferenceComponentName" in params:
+        raise ValidationError(overlay.COMPONENT_REFUSED)
     validate.check(shape, params, ValidationError, frozenset)
     return params

@@ -8,5 +8,9 @@ from botocore.model import ServiceModel
 
 @lru_cache(maxsize=4)
 def load_service(name: str) -> ServiceModel:
-    """The newest model of `sagemaker` or `sagemaker-runtime`; reading one takes tens of milliseconds, once."""
-    return ServiceModel(Loader().load_service_model(name, "service-2"), service_name=name)
+    """The newest model of `sagemaker` or `sagemaker-runtime`; reading one takes tens of milliseconds, once.
+
+    Only the models that ship with botocore count: by default it also looks into the home directory of whoever runs it.
+    """
+    loader = Loader(extra_search_paths=[Loader.BUILTIN_DATA_PATH], include_default_search_paths=False)
+    return ServiceModel(loader.load_service_model(name, "service-2"), service_name=name)

@@ -70,8 +70,14 @@ HONOURED_VALUES: dict[str, frozenset[str]] = {
 }
 """Enums of which only some values have an effect here."""
 
-NEUTRAL_SWITCHES = frozenset({"EnableNetworkIsolation"})
-"""Booleans whose `false` is what happens anyway; `true` is refused."""
+NEUTRAL_SWITCHES = frozenset({"EnableNetworkIsolation", "EnableSSMAccess"})
+"""Booleans whose `false`, which Terraform sends unasked, is what happens anyway; `true` is refused."""
+
+COMPONENT_REFUSED = (
+    "Inference Component Name header is not allowed for endpoints to which you dont plan to deploy inference components. "
+    "Please remove the Inference Component Name header and try again."
+)
+"""What clients of endpoints without inference components are told (contract 7); there are no others here."""
 
 INSTANCE_TYPE_SHAPE = "ProductionVariantInstanceType"
 """The enum that the catalogue replaces."""
@@ -82,7 +88,9 @@ _SEPARATORS = " \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000
 _TRANSLATIONS = (
     # What Java has and Python's `re` lacks, as the models of the honoured operations use it.
     (r"\p{L}\p{Z}\p{N}", "\\w" + _SEPARATORS),
+    (r"\S[\p{Print}]", r"[\x21-\x7e][\x20-\x7e]"),  # Python's \S would let a header begin with any letter
     (r"\p{Print}", r"\x20-\x7e"),
+    (r"\d", "[0-9]"),  # Python's would take the digits of every script
     (r"\p{ASCII}", r"[\x00-\x7f]"),
     (r"\z", r"\Z"),
 )

@@ -1,9 +1,10 @@
 """Bytes to values, by shape. What comes out has Python's types; whether the values are legal is `validate`'s question.
 
 Members that the model does not know are dropped, nulls count as absent. Anything that is not of the shape's JSON type is
-a SerializationException that names the member.
+a SerializationException that names the member; so is what JSON readers understand differently: a name given twice, NaN.
 """
 
+import base64
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -27,7 +28,7 @@ def parse_json(body: bytes, shape: StructureShape | None) -> dict[str, Any]:
 
 def _load(body: bytes) -> object:
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        return _DECODER.decode(body.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise SerializationException("The body is not valid UTF-8.") from error
     except (ValueError, RecursionError) as error:
@@ -39,11 +40,23 @@ def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose names differ; of two values under one name, each reader would pick its own."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise SerializationException("A name is given twice in one JSON object.")
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant)
+
+
 def _structure(shape: StructureShape, value: object, path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _wrong_type(path, "an object")
+    inside = f"{path}." if path else ""
     known = ((name, member, value.get(name)) for name, member in shape.members.items())
-    return {name: _value(member, found, f"{path}{name}") for name, member, found in known if found is not None}
+    return {name: _value(member, found, f"{inside}{name}") for name, member, found in known if found is not None}
 
 
 def _value(shape: Shape, value: object, path: Path) -> Any:
@@ -78,11 +91,11 @@ def _boolean(shape: Shape, value: object, path: Path) -> bool:
 
 def _integer(shape: Shape, value: object, path: Path) -> int:
     del shape
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value or math.isinf(value):
-        raise _wrong_type(path, "a whole number")
-    if value != int(value):
-        raise _wrong_type(path, "a whole number")
-    return int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise _wrong_type(path, "a whole number")
 
 
 def _float(shape: Shape, value: object, path: Path) -> float:
@@ -109,8 +122,15 @@ def _timestamp(shape: Shape, value: object, path: Path) -> datetime:
         raise _wrong_type(path, "a time in seconds since 1970") from error
 
 
+def _blob(shape: Shape, value: object, path: Path) -> bytes:
+    try:
+        return base64.b64decode(_string(shape, value, path), validate=True)
+    except ValueError as error:
+        raise _wrong_type(path, "text in base64") from error
+
+
 _READERS: dict[str, Callable[[Any, object, Path], Any]] = {
-    "structure": lambda shape, value, path: _structure(shape, value, f"{path}."),
+    "structure": _structure,
     "list": _list,
     "map": _map,
     "string": _string,
@@ -120,11 +140,12 @@ _READERS: dict[str, Callable[[Any, object, Path], Any]] = {
     "float": _float,
     "double": _float,
     "timestamp": _timestamp,
+    "blob": _blob,
 }
 
 
 def _wrong_type(path: Path, wanted: str) -> SerializationException:
-    return SerializationException(f"{path.lstrip('.') or 'The body'} must be {wanted}.")
+    return SerializationException(f"{path or 'The body'} must be {wanted}.")
 
 
 def parse_headers(shape: StructureShape, uri: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
@@ -135,8 +156,16 @@ def parse_headers(shape: StructureShape, uri: Mapping[str, str], headers: Mappin
         text = uri.get(wire_name) if location == "uri" else headers.get(wire_name.lower())
         if location is None or text is None or (text == "" and location == "header"):
             continue
-        found[name] = _number_in_header(wire_name, text) if member.type_name == "integer" else text
+        found[name] = _number_in_header(wire_name, text) if member.type_name == "integer" else _header_text(text)
     return found
+
+
+def _header_text(text: str) -> str:
+    """The text of a header as its sender meant it: servers hand values on as latin-1, clients send UTF-8."""
+    try:
+        return text if text.isascii() else text.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return text
 
 
 def _number_in_header(name: str, text: str) -> int:

@@ -19,6 +19,9 @@ class Context:
     now: datetime
 
 
+QUOTED_LIMIT = 64
+"""Characters of an unknown operation's name that are quoted back; the longest real one has about 50."""
+
 Handler = Callable[[Context, Mapping[str, Any]], dict[str, Any]]
 
 _HANDLERS: dict[str, Handler] = {}
@@ -39,7 +42,7 @@ def handler_of(name: str) -> Handler:
     """The handler of `name`; raises UnknownOperationException."""
     handler = _HANDLERS.get(name)
     if handler is None:
-        raise UnknownOperationException(f"The operation {name!r} is not supported by Headrace.")
+        raise UnknownOperationException(f"The operation {name[:QUOTED_LIMIT]!r} is not supported by Headrace.")
     return handler
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from botocore.model import Shape, StructureShape
+from botocore.model import StructureShape
 
 
 def to_json(shape: StructureShape | None, answer: Mapping[str, Any]) -> bytes:
@@ -45,11 +45,8 @@ def _value(shape: Any, value: Any) -> Any:
 
 
 def _epoch(moment: datetime) -> float:
-    """Seconds with milliseconds; never text, which several clients cannot read."""
-    return round(moment.timestamp(), 3)
+    """Seconds with milliseconds; never text, which several clients cannot read.
 
-
-def header_name(shape: StructureShape, member: str) -> str:
-    """The header that carries `member` of a rest-json structure."""
-    found: Shape = shape.members[member]
-    return str(found.serialization["name"])
+    Cut, not rounded: a time handed back as CreationTimeAfter must still include its resource, as ...Before exclude it.
+    """
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000).timestamp()

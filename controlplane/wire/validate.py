@@ -5,6 +5,7 @@ The sentences have the form that the mirrored service uses (contract 1.3): camel
 """
 
 from collections.abc import Callable, Collection, Iterator
+from itertools import islice
 from typing import Any
 
 from botocore.model import Shape, StructureShape
@@ -15,6 +16,12 @@ from controlplane.wire import overlay
 QUOTED_LIMIT = 256
 """Characters of a refused value that are quoted back."""
 
+MOST_VIOLATIONS = 100
+"""Violations that one message names; a body within its cap could break the same rule a million times."""
+
+MESSAGE_LIMIT = 32 * 1024
+"""Characters of a message: each wrong instance type lists the hundreds that are right, and there may be fifty of them."""
+
 INTEGER_LIMITS = {"integer": 2**31 - 1, "long": 2**63 - 1}
 FLOAT_LIMIT = 3.4028234663852886e38
 """The largest 32-bit float; `float` shapes promise no more."""
@@ -23,14 +30,25 @@ InstanceTypes = Callable[[], Collection[str]]
 
 
 def check(shape: StructureShape | None, params: dict[str, Any], error: type[ApiError], types: InstanceTypes) -> None:
-    """Raise one `error` that names every violation in `params`; `types` gives the legal instance types."""
+    """Raise one `error` naming all violations in `params`, MOST_VIOLATIONS at most; `types` gives the instance types."""
     if shape is None:
         return
-    violations = list(_Walk(types).structure(shape, params, ""))
+    violations = list(islice(_Walk(types).structure(shape, params, ""), MOST_VIOLATIONS))
     if violations:
         count = len(violations)
         plural = "s" if count > 1 else ""
-        raise error(f"{count} validation error{plural} detected: {'; '.join(violations)}")
+        raise error(f"{count} validation error{plural} detected: {'; '.join(_within_limit(violations))}")
+
+
+def _within_limit(violations: list[str]) -> Iterator[str]:
+    """The violations as long as they fit into one message, the first one always; then how many more there are."""
+    size = 0
+    for place, violation in enumerate(violations):
+        size += len(violation)
+        if place and size > MESSAGE_LIMIT:
+            yield f"and {len(violations) - place} more"
+            return
+        yield violation
 
 
 class _Walk:
@@ -56,7 +74,7 @@ class _Walk:
             yield from self.structure(shape, value, f"{path}.")
         elif shape.type_name == "list":
             yield from _size(shape, value, len(value), path, "length")
-            for place, item in enumerate(value, start=1):
+            for place, item in enumerate(_worth_a_look(shape, value), start=1):
                 yield from self.value(shape.member, item, f"{path}.{place}.member")
         elif shape.type_name == "map":
             yield from _size(shape, value, len(value), path, "length")
@@ -88,7 +106,8 @@ class _Walk:
         elif value not in shape.enum:
             yield _sentence(value, path, _one_of(shape.enum))
         elif value not in overlay.HONOURED_VALUES.get(shape.name, shape.enum):
-            yield _sentence(value, path, f"Headrace supports {_bracketed(overlay.HONOURED_VALUES[shape.name])} only")
+            supported = sorted(overlay.HONOURED_VALUES[shape.name])
+            yield _sentence(value, path, f"Headrace supports {_bracketed(supported)} only")
 
 
 def _not_honoured(name: str, value: Any, path: str) -> Iterator[str]:
@@ -98,8 +117,8 @@ def _not_honoured(name: str, value: Any, path: str) -> Iterator[str]:
 
 
 def _number(shape: Any, value: float, path: str) -> Iterator[str]:
-    largest = shape.metadata.get("max", INTEGER_LIMITS.get(shape.type_name, FLOAT_LIMIT))
-    smallest = shape.metadata.get("min", -largest - 1)
+    limit = INTEGER_LIMITS.get(shape.type_name, FLOAT_LIMIT)
+    largest, smallest = shape.metadata.get("max", limit), shape.metadata.get("min", -limit - 1)
     if value > largest:
         yield _sentence(value, path, f"Member must have value less than or equal to {largest}")
     if value < smallest:
@@ -114,6 +133,12 @@ def _size(shape: Any, value: Any, size: int, path: str, noun: str) -> Iterator[s
         yield _sentence(value, path, f"Member must have {noun} greater than or equal to {smallest}")
 
 
+def _worth_a_look(shape: Any, value: list[Any]) -> list[Any]:
+    """The elements, but for those far beyond the longest legal list: a body holds a million, which take seconds."""
+    largest = shape.metadata.get("max")
+    return value if largest is None else value[: largest + MOST_VIOLATIONS]
+
+
 def _unstorable(value: str) -> str:
     """Why no database can keep this text, if so."""
     if "\x00" in value:
@@ -126,7 +151,8 @@ def _unstorable(value: str) -> str:
 
 
 def _sentence(value: object, path: str, rule: str) -> str:
-    text = str(value).replace("\x00", "\\u0000").encode("utf-8", "backslashreplace").decode()
+    text = str(value[:QUOTED_LIMIT] if isinstance(value, list) else value)
+    text = text.replace("\x00", "\\u0000").encode("utf-8", "backslashreplace").decode()
     quoted = text if len(text) <= QUOTED_LIMIT else f"{text[:QUOTED_LIMIT]}..."
     return f"Value '{quoted}' at '{path}' failed to satisfy constraint: {rule}"
 
