@@ -1,6 +1,7 @@
 """The API's paths: the AWS door at the root, the console, and the probes."""
 
 from django.contrib import admin
+from django.contrib.staticfiles.views import serve
 from django.urls import path
 
 from controlplane.config import operations, probes
@@ -14,6 +15,8 @@ urlpatterns = [
     path("healthz", probes.healthz),
     path("readyz", probes.readyz),
     path("admin/", admin.site.urls),
+    # The console's few style sheets; Django's own finder is fast enough for them and needs no collecting.
+    path("static/<path:path>", serve, {"insecure": True}),
 ]
 
 handler404 = unknown_path
