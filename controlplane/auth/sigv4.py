@@ -151,12 +151,18 @@ def _read_time(request: SignedRequest) -> datetime:
     text, http_text = request.header("x-amz-date"), request.header("date")
     try:
         if text is not None:
-            return datetime.strptime(text, _TIME_FORMAT).replace(tzinfo=UTC)
+            return _moment(text)
         if http_text is not None:
             return _in_utc(parsedate_to_datetime(http_text))
     except (ValueError, OverflowError) as error:
         raise IncompleteSignature("X-Amz-Date must have the form yyyymmddThhmmssZ, or Date that of HTTP.") from error
     raise IncompleteSignature("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header.")
+
+
+@lru_cache(maxsize=512)
+def _moment(text: str) -> datetime:
+    """The moment of an X-Amz-Date; kept, since many requests share their second."""
+    return datetime.strptime(text, _TIME_FORMAT).replace(tzinfo=UTC)
 
 
 def _in_utc(moment: datetime) -> datetime:
@@ -169,7 +175,7 @@ def _check_scope(scope: Scope, sent_at: datetime, region: str, service: str) -> 
         raise InvalidSignature(f"Credential should be scoped to a valid region, not '{scope.region}'.")
     if scope.service != service:
         raise InvalidSignature(f"Credential should be scoped to correct service: '{service}'.")
-    if scope.date != sent_at.strftime("%Y%m%d"):
+    if scope.date != _stamp(sent_at)[:8]:
         raise InvalidSignature("Date in Credential scope does not match the date of X-Amz-Date.")
 
 
@@ -186,13 +192,19 @@ def _check_coverage(request: SignedRequest, signed: tuple[str, ...]) -> None:
 
 
 def _check_window(sent_at: datetime, now: datetime) -> None:
-    text, now_text = sent_at.strftime(_TIME_FORMAT), now.strftime(_TIME_FORMAT)
-    if sent_at < now - CLOCK_WINDOW:
-        limit = (now - CLOCK_WINDOW).strftime(_TIME_FORMAT)
-        raise InvalidSignature(f"Signature expired: {text} is now earlier than {limit} ({now_text} - 5 min.)")
-    if sent_at > now + CLOCK_WINDOW:
-        limit = (now + CLOCK_WINDOW).strftime(_TIME_FORMAT)
-        raise InvalidSignature(f"Signature not yet current: {text} is still later than {limit} ({now_text} + 5 min.)")
+    earliest, latest = now - CLOCK_WINDOW, now + CLOCK_WINDOW
+    if sent_at < earliest:
+        detail = f"{_stamp(sent_at)} is now earlier than {_stamp(earliest)} ({_stamp(now)} - 5 min.)"
+        raise InvalidSignature(f"Signature expired: {detail}")
+    if sent_at > latest:
+        detail = f"{_stamp(sent_at)} is still later than {_stamp(latest)} ({_stamp(now)} + 5 min.)"
+        raise InvalidSignature(f"Signature not yet current: {detail}")
+
+
+@lru_cache(maxsize=512)
+def _stamp(moment: datetime) -> str:
+    """A moment in the form of X-Amz-Date."""
+    return moment.strftime(_TIME_FORMAT)
 
 
 def _signature(request: SignedRequest, authorization: _Authorization, sent_at: datetime, secret: str) -> str:
@@ -201,13 +213,13 @@ def _signature(request: SignedRequest, authorization: _Authorization, sent_at: d
     to_sign = "\n".join(
         [
             ALGORITHM,
-            sent_at.strftime(_TIME_FORMAT),
+            _stamp(sent_at),
             f"{scope.date}/{scope.region}/{scope.service}/aws4_request",
             hashlib.sha256(canonical).hexdigest(),
         ]
     )
     key = _signing_key(secret, scope.date, scope.region, scope.service)
-    return hmac.new(key, to_sign.encode(), hashlib.sha256).hexdigest()
+    return hmac.digest(key, to_sign.encode(), "sha256").hex()
 
 
 @lru_cache(maxsize=1024)
@@ -215,7 +227,7 @@ def _signing_key(secret: str, date: str, region: str, service: str) -> bytes:
     """The key of one day, region and service; four HMACs, so it is kept."""
     key = f"AWS4{secret}".encode()
     for part in (date, region, service, "aws4_request"):
-        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+        key = hmac.digest(key, part.encode(), "sha256")
     return key
 
 

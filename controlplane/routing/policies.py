@@ -45,10 +45,11 @@ def choose_variant(route: Route, wanted: str | None, draw: random.Random) -> Var
         return found
     if len(route.variants) == 1:
         return route.variants[0]
-    weights = [variant.weight for variant in route.variants]
-    if sum(weights) <= 0:
+    heaviest = max(variant.weight for variant in route.variants)
+    if heaviest <= 0:
         raise ValidationError(f"All variants of endpoint {route.endpoint_name} have the weight 0; name a TargetVariant.")
-    return draw.choices(route.variants, weights)[0]
+    shares = [variant.weight / heaviest for variant in route.variants]  # their sum is finite, whatever the weights are
+    return draw.choices(route.variants, shares)[0]
 
 
 def choose_target(

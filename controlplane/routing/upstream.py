@@ -59,6 +59,7 @@ class _Incoming:
     status: int = 0
     headers: Headers = field(default_factory=list)
     header_bytes: int = 0
+    head_bytes: int = 0
     chunks: deque[bytes] = field(default_factory=deque)
     buffered: int = 0
     head_seen: bool = False
@@ -71,7 +72,7 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.idle_since = 0.0
-        self.may_be_kept = False
+        self._ended_well = False
         self._incoming: _Incoming | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._can_write = asyncio.Event()
@@ -85,6 +86,11 @@ class _Connection(asyncio.Protocol):
     def is_closing(self) -> bool:
         return self._transport.is_closing()
 
+    @property
+    def may_be_kept(self) -> bool:
+        """Whether another call may follow: the answer is complete and its reader did not leave the socket paused."""
+        return self._ended_well and not self._is_paused and not self.is_closing
+
     def close(self) -> None:
         self._transport.abort()
 
@@ -92,7 +98,7 @@ class _Connection(asyncio.Protocol):
         """Expect the answer to the request that is about to be written."""
         self._parser = httptools.HttpResponseParser(self)
         self._incoming = _Incoming(is_head_request)
-        self.may_be_kept = False
+        self._ended_well = False
 
     async def write(self, data: bytes) -> None:
         self._transport.write(data)
@@ -144,10 +150,14 @@ class _Connection(asyncio.Protocol):
         if incoming is None or incoming.complete:
             self.close()  # nobody asked: whatever this is, the connection cannot be trusted
             return
+        if not incoming.head_seen:
+            incoming.head_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self._fail(BrokenResponse(f"the answer is not HTTP: {error}"))
+        if not incoming.head_seen and incoming.head_bytes > HEADERS_LIMIT_BYTES:
+            self._fail(_too_large_headers())  # the parser hands a header on once it is whole, which may be never
 
     def eof_received(self) -> None:
         return None
@@ -175,8 +185,8 @@ class _Connection(asyncio.Protocol):
         incoming = self._expected()
         incoming.header_bytes += len(name) + len(value)
         if incoming.header_bytes > HEADERS_LIMIT_BYTES:
-            self._fail(BrokenResponse(f"the answer's headers are larger than {HEADERS_LIMIT_BYTES} bytes"))
-            return
+            self._fail(_too_large_headers())
+            raise _too_large_headers()  # ends the parsing
         incoming.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
@@ -204,7 +214,7 @@ class _Connection(asyncio.Protocol):
             incoming.headers.clear()
             return
         incoming.complete = True
-        self.may_be_kept = self._parser.should_keep_alive() and not incoming.is_head_request
+        self._ended_well = self._parser.should_keep_alive() and not incoming.is_head_request
         self._wake()
 
     def _ends_with_connection(self, incoming: _Incoming) -> bool:
@@ -216,6 +226,10 @@ class _Connection(asyncio.Protocol):
         incoming.error = incoming.error or error
         self.close()
         self._wake()
+
+
+def _too_large_headers() -> BrokenResponse:
+    return BrokenResponse(f"the answer's headers are larger than {HEADERS_LIMIT_BYTES} bytes")
 
 
 class UpstreamResponse:
@@ -259,6 +273,7 @@ class UpstreamClient:
 
     def __init__(self) -> None:
         self._idle: dict[str, list[_Connection]] = {}
+        self._sweep_at = 0.0
 
     async def send(
         self,
@@ -292,11 +307,13 @@ class UpstreamClient:
 
     def give_back(self, address: str, connection: _Connection) -> None:
         """Keep a connection for the next call, if it may be kept."""
-        if not connection.may_be_kept or connection.is_closing:
+        if not connection.may_be_kept:
             connection.close()
             return
         connection.idle_since = clock.monotonic()
         self._idle.setdefault(address, []).append(connection)
+        if connection.idle_since >= self._sweep_at:
+            self._sweep(connection.idle_since)
 
     def close(self) -> None:
         """Close every idle connection."""
@@ -314,6 +331,18 @@ class UpstreamClient:
             connection.close()
         self._idle.pop(address, None)
         return None
+
+    def _sweep(self, now: float) -> None:
+        """Let go of what nobody took again in time; instances come and go, and so do their addresses."""
+        self._sweep_at = now + IDLE_SECONDS
+        for address, connections in list(self._idle.items()):
+            fresh = [each for each in connections if not each.is_closing and now - each.idle_since < IDLE_SECONDS]
+            for stale in set(connections).difference(fresh):
+                stale.close()
+            if fresh:
+                self._idle[address] = fresh
+            else:
+                del self._idle[address]
 
     async def _connect(self, address: str, timeout_seconds: float) -> _Connection:
         host, _, port = address.rpartition(":")

@@ -55,8 +55,9 @@ def _structure(shape: StructureShape, value: object, path: Path) -> dict[str, An
     if not isinstance(value, dict):
         raise _wrong_type(path, "an object")
     inside = f"{path}." if path else ""
-    known = ((name, member, value.get(name)) for name, member in shape.members.items())
-    return {name: _value(member, found, f"{inside}{name}") for name, member, found in known if found is not None}
+    members = shape.members
+    given = ((name, found) for name, found in value.items() if found is not None and name in members)
+    return {name: _value(members[name], found, f"{inside}{name}") for name, found in given}
 
 
 def _value(shape: Shape, value: object, path: Path) -> Any:

@@ -12,7 +12,7 @@ def main() -> None:
     """Start, measure, stop."""
     data_dir = Path(tempfile.mkdtemp(prefix="headrace-bench-"))
     data_dir.chmod(0o755)
-    stack = Stack(data_dir, port="18081")
+    stack = Stack(data_dir)
     print("Starting Headrace...", flush=True)
     try:
         stack.start()

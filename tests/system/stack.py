@@ -16,13 +16,12 @@ import psycopg
 import redis
 from botocore.config import Config
 
-from controlplane.embedded.kept import read_secrets
+from controlplane.embedded.kept import read_ports, read_secrets
 from controlplane.embedded.processes import answers_ready
 from workers.providers.local.processes import directories
 from workers.providers.local.provider import LocalProvider
 
 REPOSITORY = Path(__file__).parents[2]
-PORT_OF_TESTS = "18080"
 IMAGE = "headrace/reference:latest"
 FIRST, SECOND, PLENTY = "ml.g5.2xlarge", "ml.g4dn.xlarge", "ml.m5.large"
 CAPACITY = {FIRST: 0, SECOND: 3, PLENTY: 8}
@@ -35,15 +34,15 @@ class Stack:
 
     image = IMAGE
 
-    def __init__(self, data_dir: Path, port: str = PORT_OF_TESTS) -> None:
+    def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
-        self.port = port
-        self.url = f"http://127.0.0.1:{port}"
+        self.port = str(read_ports(data_dir, ["gateway"])["gateway"])
+        self.url = f"http://127.0.0.1:{self.port}"
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("HEADRACE_", "AWS_"))}
         self._env = {
             **clean,
             "HEADRACE_DATA_DIR": str(data_dir),
-            "HEADRACE_PORT": port,
+            "HEADRACE_PORT": self.port,
             "HEADRACE_LOCAL_CAPACITY": json.dumps(CAPACITY),
         }
         self._provider = LocalProvider(data_dir, self._env)

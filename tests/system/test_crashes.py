@@ -22,7 +22,7 @@ def test_killed_while_an_endpoint_is_created_and_while_a_call_runs(stack: Stack,
     name = f"crash-{victim}"
     environment = {"CHAOS_START": "slow:1"}
     create_endpoint(stack, name, types=(FIRST, SECOND), count=2, bucket=bucket, environment=environment)
-    assert stack.kill(victim) > 0
+    stack.wait(lambda: stack.kill(victim))
     described = stack.wait(lambda: stack.is_ready and in_service(stack, name))
     pools = counts_of(described)
     assert pools == {FIRST: 0, SECOND: 2}
@@ -31,7 +31,7 @@ def test_killed_while_an_endpoint_is_created_and_while_a_call_runs(stack: Stack,
     runtime = stack.client("sagemaker-runtime")
     body = os.urandom(1000)
     accepted = runtime.invoke_endpoint_async(EndpointName=name, Body=body, CustomAttributes="mode=delay:1")
-    assert stack.kill(victim) > 0
+    stack.wait(lambda: stack.kill(victim))
     output, failure = stack.wait(lambda: stack.is_ready and _outcome(stack, accepted), 60)
     assert (output, failure) == (body, None)
     assert stack.wait(lambda: _state_of(stack, accepted["InferenceId"]) == "completed")

@@ -52,11 +52,19 @@ def plan(endpoint: Endpoint, now: datetime) -> Plan:
     if endpoint.phase in (Phase.DELETING, Phase.FAILED):
         return _plan_unwinding(endpoint, now)
     plans = [plan_variant(variant, endpoint.phase, now) for variant in endpoint.variants]
-    actions = tuple(action for each in plans for action in each.actions)
+    actions = _one_outcome([action for each in plans for action in each.actions])
     why = " ".join(each.why for each in plans)
     if not actions and _has_settled(endpoint):
         actions = (EnterService(_in_service(endpoint)),)
     return Plan(actions, min(each.look_again_at for each in plans), why)
+
+
+def _one_outcome(actions: list[Action]) -> tuple[Action, ...]:
+    """The actions of all variants; when one gives up, the endpoint does: once, last, and nothing is launched for it."""
+    given_up = [action for action in actions if isinstance(action, GiveUp)]
+    if not given_up:
+        return tuple(actions)
+    return (*(action for action in actions if not isinstance(action, GiveUp | Launch)), given_up[0])
 
 
 def _plan_unwinding(endpoint: Endpoint, now: datetime) -> Plan:
@@ -86,16 +94,19 @@ def _without_failure(action: Terminate | ForgetInstance) -> Terminate | ForgetIn
 def plan_variant(variant: Variant, phase: Phase, now: datetime) -> Plan:
     """What to do about one variant of an endpoint that is to serve."""
     upkeep = [(instance, action_for(variant, instance, now)) for instance in variant.instances]
-    actions = [action for _, action in upkeep if action is not None]
     staying = [i for i, action in upkeep if i.stage in _LIVE and not isinstance(action, Terminate | ForgetInstance)]
-    balance = variant.desired_count - len(staying) - len(variant.attempts)
-    actions += [_resolve(variant, attempt, is_wanted=balance >= 0) for attempt in variant.attempts]
+    missing = variant.desired_count - len(staying)
+    # An attempt may have come to nothing, so no instance has to go for it before that is known.
+    leaving = victims(tuple(staying), -missing)
+    actions: list[Action] = [action for instance, action in upkeep if action and instance not in leaving]
+    actions += [_send_away(variant, instance) for instance in leaving]
+    wanted_attempts = 0 if _is_overdue(variant, phase, now) else missing
+    actions += [_resolve(variant, each, is_wanted=place < wanted_attempts) for place, each in enumerate(variant.attempts)]
     look_again_at = _next_look(variant, now)
     why = f"Variant {variant.name} has {_ready_count(staying)} of {variant.desired_count} instance(s) serving."
-    if balance < 0:
-        actions += [_send_away(variant, instance) for instance in victims(tuple(staying), -balance)]
-    elif balance > 0 and not _has_start_failure(actions):
-        step = _fill(variant, balance, phase, now)
+    unasked = missing - len(variant.attempts)
+    if unasked > 0 and not _has_start_failure(actions):
+        step = _fill(variant, unasked, phase, now)
         if isinstance(step, Wait):
             look_again_at = min(look_again_at, step.until)
             why = f"{why} {step.why}."
@@ -106,19 +117,28 @@ def plan_variant(variant: Variant, phase: Phase, now: datetime) -> Plan:
 
 def _fill(variant: Variant, missing: int, phase: Phase, now: datetime) -> Launch | GiveUp | Wait:
     """How to get `missing` more instances: launch, wait, or give the running operation up."""
-    if phase in _IN_OPERATION:
-        if variant.start_failures >= START_FAILURES_LIMIT:
-            return GiveUp(variant, variant.start_failure_reason)
-        if variant.provision_deadline is not None and variant.provision_deadline <= now:
-            return GiveUp(variant, NO_CAPACITY)
+    if phase in _IN_OPERATION and variant.start_failures >= START_FAILURES_LIMIT:
+        return GiveUp(variant, variant.start_failure_reason)
+    if _is_overdue(variant, phase, now):
+        return GiveUp(variant, NO_CAPACITY)
     choice = next_offering(variant, now)
     if isinstance(choice, Wait):
-        deadline = variant.provision_deadline
+        deadline = _deadline(variant, phase)
         return choice if deadline is None else Wait(min(choice.until, deadline), choice.why)
     count = 1 if choice.is_probe else missing
     pool = choice.offering.pool
     why = f"variant {variant.name} asks for {count} x {pool.instance_type} (priority {pool.priority})"
     return Launch(variant, choice.offering, count, choice.is_probe, f"{why}: {choice.why}" if choice.why else why)
+
+
+def _deadline(variant: Variant, phase: Phase) -> datetime | None:
+    """When the search for capacity ends; in steady state it never does."""
+    return variant.provision_deadline if phase in _IN_OPERATION else None
+
+
+def _is_overdue(variant: Variant, phase: Phase, now: datetime) -> bool:
+    deadline = _deadline(variant, phase)
+    return deadline is not None and deadline <= now
 
 
 def _has_start_failure(actions: Iterable[Action]) -> bool:

@@ -1,7 +1,7 @@
 """What an answer, or its absence, means for an invocation. Pure.
 
-At least once, and one outcome: a model's 4xx is final, its 5xx and everything of transport are tried again, with a
-back-off, until the attempts are used up.
+At least once, and one outcome: a model's 4xx is final, and so is the end of the time that the caller allowed for the
+call; the model's 5xx and everything of transport are tried again, with a back-off, until the attempts are used up.
 """
 
 from dataclasses import dataclass
@@ -19,10 +19,11 @@ class Store:
 
 @dataclass(frozen=True)
 class Retry:
-    """Back into the queue, not to be tried before `due_at`."""
+    """Back into the queue, not to be tried before `due_at`; unless it was an attempt, it is as if it had not run."""
 
     due_at: datetime
     why: str
+    is_attempt: bool = True
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ def after_answer(status: int, text: str, attempts: int, now: datetime) -> Step:
     if 200 <= status < 300:
         return Store()
     side = "client" if 400 <= status < 500 else "server"
-    why = f'Received {side} error ({status}) from model with message "{text[:TEXT_LIMIT]}".'
+    quoted = text[:TEXT_LIMIT].replace("\x00", "\N{REPLACEMENT CHARACTER}")  # no database keeps a NUL in a text
+    why = f'Received {side} error ({status}) from model with message "{quoted}".'
     return Fail(why) if side == "client" else after_fault(why, attempts, now)
 
 
@@ -49,6 +51,22 @@ def after_fault(why: str, attempts: int, now: datetime) -> Retry | Fail:
     if attempts >= ATTEMPTS_LIMIT:
         return Fail(f"{why} It was tried {attempts} times.")
     return Retry(now + timedelta(seconds=RETRY_FIRST_SECONDS * 2 ** (attempts - 1)), why)
+
+
+def after_no_connection(why: str, now: datetime) -> Retry:
+    """The step after an instance could not be reached: the model saw nothing, so it was no attempt.
+
+    Its replacement may take minutes; only the request's own time in the queue ends this.
+    """
+    return Retry(now + timedelta(seconds=RETRY_FIRST_SECONDS), why, is_attempt=False)
+
+
+def after_timeout(seconds: int) -> Fail:
+    """The step after a call was not answered whole within the caller's InvocationTimeoutSeconds.
+
+    Not tried again: a second call could take as long once more, and its slot with it.
+    """
+    return Fail(f"The model gave no whole answer within {seconds} s (InvocationTimeoutSeconds).")
 
 
 EXPIRED_TEXT = "The request expired: it waited in the queue for longer than its RequestTTLSeconds."

@@ -90,7 +90,8 @@ RETURNING {_COLUMNS}
 
 _CLAIM_ENDED = f"""
 UPDATE invocations_asyncinvocation q
-SET state = 'running', instance_id = NULL, lease_token = %(token)s, lease_expires_at = %(lease_expires_at)s,
+SET state = 'running', attempts = attempts + 1, instance_id = NULL, lease_token = %(token)s,
+    lease_expires_at = %(lease_expires_at)s,
     outcome_text = CASE WHEN outcome_text = '' THEN %(text)s ELSE outcome_text END
 WHERE id IN (
   SELECT id FROM invocations_asyncinvocation
@@ -206,10 +207,13 @@ class Queue:
         """Commit the failure's text before its object is written; False when the lease is lost."""
         return await self._update(leased, "outcome_text = %(text)s", text=text)
 
-    async def retry(self, leased: Leased, due_at: datetime) -> bool:
-        """Put the invocation back into the queue; False when the lease is lost."""
-        changes = "state = 'queued', due_at = %(due_at)s, instance_id = NULL, lease_token = NULL, lease_expires_at = NULL"
-        return await self._update(leased, changes, due_at=due_at)
+    async def retry(self, leased: Leased, due_at: datetime, *, is_attempt: bool = True) -> bool:
+        """Put the invocation back into the queue, counted as an attempt or not; False when the lease is lost."""
+        changes = (
+            "state = 'queued', due_at = %(due_at)s, instance_id = NULL, lease_token = NULL, lease_expires_at = NULL, "
+            "attempts = attempts - %(uncounted)s"
+        )
+        return await self._update(leased, changes, due_at=due_at, uncounted=int(not is_attempt))
 
     async def end(self, leased: Leased, state: str) -> bool:
         """Record the one outcome and drop the payload; False when the lease is lost."""

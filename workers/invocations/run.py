@@ -10,14 +10,33 @@ The output object and the failure object are never both written: a failure is de
 that an earlier attempt may have stored. A lost lease ends the work without a trace.
 """
 
+import asyncio
 import logging
 import tempfile
 from dataclasses import dataclass
 from typing import IO
 
 from controlplane.core import clock
-from controlplane.routing.upstream import Timeouts, UpstreamClient, UpstreamError, UpstreamRequest, UpstreamResponse
-from workers.invocations.plan import EXPIRED_TEXT, TEXT_LIMIT, Fail, Retry, Store, after_answer, after_fault
+from controlplane.routing.upstream import (
+    ConnectFailed,
+    TimedOut,
+    Timeouts,
+    UpstreamClient,
+    UpstreamError,
+    UpstreamRequest,
+    UpstreamResponse,
+)
+from workers.invocations.plan import (
+    EXPIRED_TEXT,
+    TEXT_LIMIT,
+    Fail,
+    Retry,
+    Store,
+    after_answer,
+    after_fault,
+    after_no_connection,
+    after_timeout,
+)
 from workers.invocations.queue import Leased, Queue
 from workers.invocations.store import Store as OutputStore
 from workers.invocations.store import StoreFailed
@@ -52,23 +71,34 @@ class Runner:
         body = await self.queue.payload(leased)
         call = UpstreamRequest(b"POST", b"/invocations", _headers(leased), body)
         with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
-            try:
+            step, content_type = await self._ask(leased, address, call, spool)
+            if isinstance(step, Store):
+                spool.seek(0)
+                await self._store(leased, spool, content_type)
+            elif isinstance(step, Retry):
+                log.info("invocation %s: %s Tried again at %s.", leased.id, step.why, step.due_at)
+                await self.queue.retry(leased, step.due_at, is_attempt=step.is_attempt)
+            else:
+                await self._fail(leased, step.text)
+
+    async def _ask(
+        self, leased: Leased, address: str, call: UpstreamRequest, spool: IO[bytes]
+    ) -> tuple[Store | Retry | Fail, str]:
+        """Call the instance; what its answer means, and the answer's content type. The limit is on the whole call."""
+        try:
+            async with asyncio.timeout(leased.timeout_seconds):
                 answer = await self.upstream.send(address, call, Timeouts(response=leased.timeout_seconds))
                 try:
                     step = await self._take_answer(leased, answer, spool)
                 finally:
                     answer.close()
-            except UpstreamError as error:
-                step = after_fault(f"The model gave no answer: {error}.", leased.attempts, clock.now())
-            if isinstance(step, Store):
-                spool.seek(0)
-                content_type = (answer.header(b"content-type") or b"").decode("latin-1")
-                await self._store(leased, spool, content_type)
-            elif isinstance(step, Retry):
-                log.info("invocation %s: %s Tried again at %s.", leased.id, step.why, step.due_at)
-                await self.queue.retry(leased, step.due_at)
-            else:
-                await self._fail(leased, step.text)
+        except (TimeoutError, TimedOut):
+            return after_timeout(leased.timeout_seconds), ""
+        except ConnectFailed as error:
+            return after_no_connection(f"The model was not called: {error}.", clock.now()), ""
+        except UpstreamError as error:
+            return after_fault(f"The model gave no answer: {error}.", leased.attempts, clock.now()), ""
+        return step, _content_type(answer)
 
     async def _take_answer(self, leased: Leased, answer: UpstreamResponse, spool: IO[bytes]) -> Store | Retry | Fail:
         """Read the answer into `spool`, or the start of it into a reason."""
@@ -94,14 +124,30 @@ class Runner:
         await self.queue.end(leased, "expired" if text == EXPIRED_TEXT else "failed")
 
     async def _after_store_fault(self, leased: Leased, why: str) -> None:
-        """The store is away: try again later, as often as an attempt is allowed; then the row alone has the outcome."""
+        """The store refused or is away: try again later, as often as an attempt is allowed; then it has failed.
+
+        The failure goes to its own location, which may be another bucket, unless the output may be there after all.
+        """
         step = after_fault(why, leased.attempts, clock.now())
         if isinstance(step, Retry):
             await self.queue.retry(leased, step.due_at)
             return
         log.error("invocation %s: its outcome could not be stored: %s", leased.id, why)
-        if await self.queue.decide_failure(leased, leased.outcome_text or step.text):
-            await self.queue.end(leased, "failed")
+        text = leased.outcome_text or step.text
+        try:
+            if await self.store.has(leased.output_location, leased.id):
+                await self.queue.end(leased, "completed")
+            else:
+                await self._fail(leased, text)
+        except StoreFailed:  # nobody can say, or nothing can be written: the row alone has the outcome
+            if await self.queue.decide_failure(leased, text):
+                await self.queue.end(leased, "failed")
+
+
+def _content_type(answer: UpstreamResponse) -> str:
+    """The answer's content type, if it can be kept as an object's: stores take ASCII only."""
+    text = (answer.header(b"content-type") or b"").decode("latin-1")
+    return text if text.isascii() and text.isprintable() else ""
 
 
 def _headers(leased: Leased) -> list[tuple[bytes, bytes]]:

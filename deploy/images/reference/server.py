@@ -35,26 +35,21 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 HEADER_LIMIT_BYTES = 64 * 1024
 CHUNK_BYTES = 64 * 1024
 MODE_LIMIT_BYTES = 4096
+BYTES = "application/octet-stream"
 
 Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
 
 
-@dataclass
-class Health:
-    """What /ping answers, and since when."""
-
-    word: str = field(default_factory=lambda: os.environ.get("CHAOS_PING", "200"))
-    since: float = field(default_factory=time.monotonic)
-
-
-health = Health()
+health = SimpleNamespace(word=os.environ.get("CHAOS_PING", "200"), since=time.monotonic())
+"""What /ping answers, and since when."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +63,7 @@ class Request:
 
     @property
     def content_type(self) -> str:
-        """As the client named it."""
-        return self.headers.get("content-type", "application/octet-stream")
+        return self.headers.get("content-type", BYTES)
 
     def mode(self) -> tuple[str, str]:
         """What the request asks for: a word and its argument."""
@@ -135,14 +129,7 @@ def head(status: int, content_type: str, length: int | None, extra: Iterable[str
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def whole(
-    writer: Writer,
-    body: bytes,
-    content_type: str = "application/octet-stream",
-    *,
-    status: int = 200,
-    extra: Iterable[str] = (),
-) -> bool:
+def whole(writer: Writer, body: bytes, content_type: str = BYTES, *, status: int = 200, extra: Iterable[str] = ()) -> bool:
     """An answer in one piece; the connection is kept."""
     writer.write(head(status, content_type, len(body), extra) + body)
     return True
@@ -154,7 +141,6 @@ def whole_json(writer: Writer, answer: object, status: int = 200) -> bool:
 
 
 def chunk(data: bytes) -> bytes:
-    """One chunk of a chunked body."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
@@ -222,7 +208,7 @@ async def redirect(request: Request, writer: Writer, argument: str) -> bool:
 
 async def big(request: Request, writer: Writer, argument: str) -> bool:
     left = int(argument)
-    writer.write(head(200, "application/octet-stream", left))
+    writer.write(head(200, BYTES, left))
     while left > 0:
         writer.write(b"x" * min(CHUNK_BYTES, left))
         await writer.drain()
@@ -359,10 +345,7 @@ def journal(request: Request, event: str) -> None:
         sink.write(json.dumps(line) + "\n")
 
 
-ROUTES: dict[str, Callable[[Request, Writer], Awaitable[bool]]] = {
-    "/invocations": invoke,
-    "/v1/chat/completions": chat,
-}
+ROUTES = {"/invocations": invoke, "/v1/chat/completions": chat}
 
 
 async def answer(request: Request, reader: Reader, writer: Writer) -> bool:

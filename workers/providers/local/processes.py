@@ -69,6 +69,11 @@ class Directory:
         return not self.is_alive and (self.is_stopping or self.state is None)
 
     @property
+    def holds_slot(self) -> bool:
+        """Whether it uses up capacity; a shim that has told the end is only tidying up."""
+        return self.is_alive and (self.state or {}).get("status") != "exited"
+
+    @property
     def is_abandoned(self) -> bool:
         """Whether its shim died without a word."""
         return not self.is_alive and (self.state or {}).get("status") in ("pending", "running")

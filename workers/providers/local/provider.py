@@ -116,7 +116,7 @@ class LocalProvider:
         taken = sum(
             spec["instance_type"] == instance_type
             for directory in processes.directories(self._data_dir)
-            if directory.is_alive and (spec := directory.spec) is not None
+            if directory.holds_slot and (spec := directory.spec) is not None
         )
         if taken >= slots:
             raise ProviderError(
@@ -139,9 +139,10 @@ class LocalProvider:
 
 def _instance(directory: Directory) -> ProviderInstance | None:
     """The instance in this directory, None when it never started or has ended as it was asked to."""
-    is_alive, spec = directory.is_alive, directory.spec
+    spec = directory.spec
     if spec is None or directory.is_gone:
         return None
+    is_alive = directory.is_alive  # looked at in this order, an instance that is starting now never looks dead
     state = directory.state or {"status": "pending"}
     status = _status(directory, state, is_alive=is_alive)
     return ProviderInstance(

@@ -20,7 +20,10 @@ BUILT_IN: dict[str, list[str]] = {
 
 def read_runtimes(env: Mapping[str, str]) -> dict[str, list[str]]:
     """All runtimes; raises ValueError when the setting is no object of lists of strings."""
-    added = json.loads(env.get("HEADRACE_RUNTIMES") or "{}")
+    try:
+        added = json.loads(env.get("HEADRACE_RUNTIMES") or "{}")
+    except ValueError as error:
+        raise ValueError(f"HEADRACE_RUNTIMES must be a JSON object: {error}.") from error
     is_legal = isinstance(added, dict) and all(
         isinstance(command, list) and command and all(isinstance(part, str) for part in command)
         for command in added.values()

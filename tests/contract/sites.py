@@ -1,0 +1,119 @@
+"""One site for each provider: the provider over fresh state, and the few things that a test must be able to cause."""
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tests.contract.waiting import wait
+from workers.providers.base import InstanceStatus, LaunchRequest, Provider, ProviderInstance
+from workers.providers.local import stop
+from workers.providers.local.provider import LocalProvider
+from workers.providers.simulated.provider import SimulatedProvider
+
+TYPE, OTHER_TYPE = "ml.g5.2xlarge", "ml.m5.large"
+ROOT = Path(__file__).parents[2]
+
+
+class Site(Protocol):
+    """A provider under test, with its state on disk so that other processes can use it too."""
+
+    name: str
+    data_dir: Path
+
+    @property
+    def provider(self) -> Provider:
+        """The provider."""
+
+    def set_capacity(self, instance_type: str, slots: int) -> None:
+        """Let so many of this type live at once."""
+
+    def break_container(self, instance: ProviderInstance) -> None:
+        """Let the container of a running instance end by itself, with code 1."""
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+
+
+@dataclass
+class LocalSite:
+    """Real processes."""
+
+    data_dir: Path
+    name: str = "local"
+
+    def __post_init__(self) -> None:
+        self.provider = LocalProvider(self.data_dir, environment(), grace_seconds=2.0)
+
+    def set_capacity(self, instance_type: str, slots: int) -> None:
+        self.provider.set_capacity(instance_type, slots)
+
+    def break_container(self, instance: ProviderInstance) -> None:
+        wait(lambda: self.provider.ping(instance, 1.0).is_healthy)
+        connection = http.client.HTTPConnection(instance.address, timeout=5)
+        connection.request("POST", "/invocations", b"#mode=crash\n")
+        wait(lambda: self.provider.describe([instance.provider_id])[instance.provider_id].status == "exited")
+        connection.close()
+
+    def close(self) -> None:
+        assert stop.main(self.data_dir, patience_seconds=5.0) == 0
+
+
+@dataclass
+class SimulatedSite:
+    """The stored world."""
+
+    data_dir: Path
+    name: str = "simulated"
+
+    def __post_init__(self) -> None:
+        self.provider = SimulatedProvider.stored(self.data_dir, {})
+
+    def set_capacity(self, instance_type: str, slots: int) -> None:
+        self.provider.world.set_capacity(instance_type, slots)
+
+    def break_container(self, instance: ProviderInstance) -> None:
+        self.provider.world.fail(instance.provider_id, "exited with code 1")
+
+    def close(self) -> None:
+        self.provider.world.close()
+
+
+SITES: dict[str, Callable[[Path], Site]] = {"local": LocalSite, "simulated": SimulatedSite}
+
+
+def environment() -> Mapping[str, str]:
+    """What a provider is given when nothing is set."""
+    return {"PATH": os.environ["PATH"]}
+
+
+def request_for(
+    provider: Provider, token: str, *, owner: str = "us", instance_type: str = TYPE, image: str = "headrace/reference"
+) -> LaunchRequest:
+    """A request in the provider's first zone."""
+    return LaunchRequest(token=token, owner=owner, instance_type=instance_type, zone=provider.zones[0], image=image)
+
+
+def running(provider: Provider, instance: ProviderInstance) -> ProviderInstance:
+    """The instance once it runs."""
+
+    def look() -> ProviderInstance | None:
+        seen = provider.describe([instance.provider_id])[instance.provider_id]
+        return seen if seen.status is InstanceStatus.RUNNING else None
+
+    seen: ProviderInstance = wait(look)
+    return seen
+
+
+def launch_in_processes(site: Site, tokens_of_each: list[list[str]]) -> list[str]:
+    """Launch from several processes at once; what each launch came to: a provider id or the kind of the error."""
+    command = [sys.executable, "-m", "tests.contract.launcher", site.name, str(site.data_dir)]
+    processes = [
+        subprocess.Popen([*command, json.dumps(tokens)], cwd=ROOT, stdout=subprocess.PIPE) for tokens in tokens_of_each
+    ]
+    return [line for process in processes for line in process.communicate(timeout=60)[0].decode().split()]
