@@ -9,14 +9,17 @@ from controlplane.embedded.child import Spec
 
 
 def prepare(data_dir: Path, port: int, password: str, log: Path) -> Spec:
-    """What to run. The password goes by a file of mode 0600, since every user may read a command line."""
+    """What to run. The password goes by a file of mode 0600, since every user may read a command line.
+
+    The title stays as it is: writing it, the server would wipe out the environment by which leftovers are found.
+    """
     folder = data_dir / "valkey"
     folder.mkdir(mode=0o700, exist_ok=True)
     config = folder / "valkey.conf"
     config.touch(mode=0o600)
     config.write_text(
         f"bind 127.0.0.1\nport {port}\nrequirepass {password}\ndir {folder}\n"
-        "appendonly yes\nappendfsync everysec\nsave ''\nloglevel notice\n".replace("''", '""')
+        "set-proc-title no\nappendonly yes\nappendfsync everysec\nsave ''\nloglevel notice\n".replace("''", '""')
     )
     return Spec(
         name="valkey",
