@@ -5,6 +5,7 @@ import logging
 import uvicorn
 
 from controlplane.gateway.app import Gateway
+from controlplane.gateway.protocol import CautiousHttpProtocol
 from controlplane.gateway.settings import Settings
 
 KEEP_ALIVE_SECONDS = 75
@@ -20,7 +21,8 @@ def main() -> None:
         host=settings.host,
         port=settings.port,
         loop="uvloop",
-        http="httptools",
+        http=CautiousHttpProtocol,
+        ws="none",
         lifespan="on",
         access_log=False,
         server_header=False,

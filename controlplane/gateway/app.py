@@ -21,16 +21,21 @@ from controlplane.gateway.relay import Relay
 from controlplane.gateway.settings import Settings
 from controlplane.invocations.accept import Acceptor
 from controlplane.routing.policies import InFlight
-from controlplane.routing.upstream import UpstreamClient
+from controlplane.routing.upstream import UpstreamClient, UpstreamError
 from controlplane.wire.errors import WireResponse, hide, json11_error, runtime_error
 
 POOL_SIZE = 6
+_LOGGED_STATUSES = frozenset({424, 500, 503})
+"""Statuses of which the log has a line: something other than the caller has failed."""
+
+RESTART_SECONDS = 1.0
 
 _RUNTIME_PATH = re.compile(r"/endpoints/(?P<name>[^/]+)/(?P<verb>.+)")
 
 log = logging.getLogger(__name__)
 
 Handler = Callable[[Request], Awaitable[None]]
+BackgroundWork = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Gateway:
@@ -40,13 +45,13 @@ class Gateway:
         self._settings = settings
         self._in_flight = InFlight()
         self._upstream = UpstreamClient()
-        self._directory = Directory(settings.database_url, settings.secret_key)
         self._pool = AsyncConnectionPool(
             settings.database_url, min_size=2, max_size=POOL_SIZE, open=False, kwargs={"autocommit": True}
         )
+        self._directory = Directory(settings.database_url, settings.secret_key, self._pool)
         self._acceptor = Acceptor(self._pool)
-        self._invoker = Invoker(settings, self._directory, self._upstream, self._in_flight, self._pool)
-        self._async_invoker = AsyncInvoker(settings, self._directory, self._acceptor, self._pool)
+        self._invoker = Invoker(settings, self._directory, self._upstream, self._in_flight)
+        self._async_invoker = AsyncInvoker(settings, self._directory, self._acceptor)
         self._relay = Relay(self._upstream, settings.api_address, settings.store_address)
         self._probes = Probes(self._directory, self._pool, self._upstream, settings.api_address, settings.redis_url)
         self._tasks = AsyncExitStack()
@@ -63,26 +68,29 @@ class Gateway:
 
     async def _answer(self, request: Request) -> None:
         """Route one request; an error before the first byte is answered in the form of the path's protocol."""
-        has_started = False
-
-        async def send(message: Message) -> None:
-            nonlocal has_started
-            has_started = True
-            await request.send(message)
-
-        watched = Request(**{**request.__dict__, "send": send})
-        to_error = runtime_error if _RUNTIME_PATH.fullmatch(request.raw_path) else json11_error
         try:
-            await self._route(watched)
+            await self._route(request)
         except ClientGone:
             return
         except ApiError as error:
-            if not has_started:
-                await request.respond(to_error(error, request.request_id))
-        except Exception as fault:
-            if has_started:
-                raise  # the server closes the connection: a cut answer must not look like a whole one
-            await request.respond(to_error(hide(fault, request.request_id), request.request_id))
+            await self._refuse(request, error)
+        except (UpstreamError, TimeoutError) as fault:
+            self._cut_off(request, fault)
+        except Exception as fault:  # noqa: BLE001 - the last door: logged by `hide`, answered with an id
+            await self._refuse(request, hide(fault, request.request_id))
+
+    async def _refuse(self, request: Request, error: ApiError) -> None:
+        if request.has_started:
+            self._cut_off(request, error)
+            return
+        if error.status in _LOGGED_STATUSES:
+            log.warning("request %s %r: %d %s", request.request_id, request.raw_path, error.status, error.code)
+        to_error = runtime_error if _RUNTIME_PATH.fullmatch(request.raw_path) else json11_error
+        await request.respond(to_error(error, request.request_id))
+
+    def _cut_off(self, request: Request, fault: Exception) -> None:
+        """Leave the answer incomplete: the server closes the connection, and no half of an answer looks like a whole."""
+        log.warning("request %s: its answer was cut off: %s", request.request_id, fault)
 
     async def _route(self, request: Request) -> None:
         scope = scope_of(request.headers, request.query)
@@ -116,9 +124,9 @@ class Gateway:
         """Start the background work with the server and end it with the server."""
         await receive()
         await self._pool.open(wait=False)
-        self._start(self._directory.keep_fresh())
-        self._start(self._acceptor.run())
-        self._start(heartbeat.report(self._settings.gateway_id, self._directory, self._in_flight, self._pool))
+        self._start(self._directory.keep_fresh)
+        self._start(self._acceptor.run)
+        self._start(lambda: heartbeat.report(self._settings.gateway_id, self._directory, self._in_flight, self._pool))
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._tasks.aclose()
@@ -127,11 +135,21 @@ class Gateway:
         await self._pool.close()
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
+    def _start(self, work: BackgroundWork) -> None:
+        task = asyncio.create_task(_keep_going(work))
 
         async def end() -> None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
         self._tasks.push_async_callback(end)
+
+
+async def _keep_going(work: BackgroundWork) -> None:
+    """Run `work` until cancelled; a fault in it is logged and must not leave the gateway without it."""
+    while True:
+        try:
+            await work()
+        except Exception:
+            log.exception("work in the background failed and is started again")
+        await asyncio.sleep(RESTART_SECONDS)

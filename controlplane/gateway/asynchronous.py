@@ -2,18 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
-
-from psycopg_pool import AsyncConnectionPool
 
 from controlplane.auth.sigv4 import Key
 from controlplane.core import clock
 from controlplane.core.errors import ValidationError
 from controlplane.core.ids import new_uuid
+from controlplane.gateway.admission import admit, serving_route
 from controlplane.gateway.directory import Directory
 from controlplane.gateway.http import Request
-from controlplane.gateway.invoke import authenticate, find_route, wrong_inference_type
 from controlplane.gateway.settings import Settings
 from controlplane.invocations.accept import Accepted, Acceptor, EndpointGone
 from controlplane.routing.table import AsyncInference, Route
@@ -37,29 +35,26 @@ class AsyncInvoker:
     settings: Settings
     directory: Directory
     acceptor: Acceptor
-    pool: AsyncConnectionPool
 
     async def invoke(self, request: Request, endpoint_name: str) -> None:
         """Answer one InvokeEndpointAsync request; raises ApiError."""
         too_large = ValidationError(
             f"Body is larger than the {INLINE_LIMIT_BYTES} bytes allowed for an inline request payload."
         )
-        body, digest = await request.body(INLINE_LIMIT_BYTES, too_large)
-        key = authenticate(request, digest, self.directory, self.settings.region)
+        key, body = await admit(request, INLINE_LIMIT_BYTES, too_large, self.directory, self.settings.region)
         _check_source(request, body)
         params = runtime_params("InvokeEndpointAsync", endpoint_name, dict(request.headers), body)
+        _check_extension(params.get("S3OutputPathExtension", ""))
         try:
-            accepted = await self._accept(key, endpoint_name, params, body)
+            accepted = await self._accept(key, params)
         except EndpointGone:
             # The table was a moment behind: the endpoint of this name is another one now, or none.
-            accepted = await self._accept(key, endpoint_name, params, body)
+            accepted = await self._accept(key, params)
         await request.respond(_answer(accepted, request.request_id))
 
-    async def _accept(self, key: Key, endpoint_name: str, params: dict[str, Any], body: bytes) -> Accepted:
-        route = await find_route(self.directory, self.pool, key, endpoint_name)
-        if route.async_inference is None:
-            raise wrong_inference_type(endpoint_name)
-        accepted = _accepted(route, route.async_inference, params, body)
+    async def _accept(self, key: Key, params: dict[str, Any]) -> Accepted:
+        route = await serving_route(self.directory, key, params["EndpointName"], is_async=True)
+        accepted = _accepted(route, params)
         try:
             await self.acceptor.accept(accepted)
         except EndpointGone:
@@ -77,11 +72,17 @@ def _check_source(request: Request, body: bytes) -> None:
         raise ValidationError("Specify exactly one of Body and InputLocation; the request has neither.")
 
 
-def _accepted(route: Route, asynchronous: AsyncInference, params: dict[str, Any], body: bytes) -> Accepted:
-    invocation_id = new_uuid()
-    name = str(new_uuid())
+def _check_extension(extension: str) -> None:
+    """No step out of the output path, and nothing that is a key in one store and an error in another."""
+    if any(part in ("", ".", "..") for part in extension.strip("/").split("/")) and extension.strip("/"):
+        raise ValidationError(f"S3OutputPathExtension {extension!r} must not hold empty, '.' or '..' segments.")
+
+
+def _accepted(route: Route, params: dict[str, Any]) -> Accepted:
+    """The request as it is stored. Its locations are drawn at random: a caller's InferenceId names nothing."""
+    paths, name = cast(AsyncInference, route.async_inference), new_uuid()
     return Accepted(
-        id=invocation_id,
+        id=new_uuid(),
         account_id=route.account_id,
         endpoint_id=UUID(route.endpoint_id),
         endpoint_name=route.endpoint_name,
@@ -92,9 +93,9 @@ def _accepted(route: Route, asynchronous: AsyncInference, params: dict[str, Any]
         accepted_at=clock.now(),
         time_to_live=timedelta(seconds=params.get("RequestTTLSeconds", TIME_TO_LIVE_SECONDS)),
         timeout_seconds=params.get("InvocationTimeoutSeconds", TIMEOUT_SECONDS),
-        output_location=_location(asynchronous.output_path, params, f"{name}.out", params.get("Filename")),
-        failure_location=_location(asynchronous.failure_path, {}, f"{name}-error.out", None),
-        body=body,
+        output_location=_location(paths.output_path, params, f"{name}.out", params.get("Filename")),
+        failure_location=_location(paths.failure_path, {}, f"{name}-error.out", None),
+        body=params["Body"],
     )
 
 

@@ -1,30 +1,35 @@
 """What the gateway knows, kept fresh: the routing table and the access keys.
 
-    start, reconnect    load everything
-    NOTIFY              fetch the endpoint it names
-    a name not found    fetch that endpoint before saying so
-    every 2 s           compare all revisions (a notification may be missed: level, not edge), read the keys again
+    start, reconnect      load everything
+    NOTIFY                fetch the endpoint it names
+    a name, a key unknown ask before saying so
+    every 2 s             compare all revisions (a notification may be missed: level, not edge), read the keys again
 
-The table is replaced by one assignment. With the database away the last one keeps serving and its age grows.
+The table is replaced by one assignment. With the database away the last one keeps serving and its age grows; what it
+does not hold can then be neither served nor denied, and the caller is told to come back.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 from uuid import UUID
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, Notify
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from controlplane.auth.secrets import SecretUnreadable, decrypt
-from controlplane.auth.sigv4 import Key
 from controlplane.core import clock
+from controlplane.core.errors import ServiceUnavailable
+from controlplane.gateway.keys import KeyRing
 from controlplane.routing.table import Route, Table, decode
 
 CHANNEL = "headrace_routing"
 COMPARE_SECONDS = 2.0
 RECONNECT_SECONDS = 0.5
+QUERY_SECONDS = 10.0
+ASK_SECONDS = 1.0
+"""How long a caller waits for the database to be asked about what is not known; also how often keys are asked for."""
 
 log = logging.getLogger(__name__)
 
@@ -33,20 +38,22 @@ _SOME_DOCUMENTS = "SELECT endpoint_id, revision, document FROM routing_routingsn
 _BY_NAME = """
 SELECT endpoint_id FROM routing_routingsnapshot WHERE account_id = %s AND endpoint_name = %s AND document IS NOT NULL
 """
-_KEYS = "SELECT access_key_id, secret_encrypted, account_id FROM identity_accesskey WHERE is_active"
+
+DATABASE_FAULTS = (psycopg.Error, PoolTimeout, OSError)
+"""What the database's absence looks like; a TimeoutError is an OSError."""
 
 
 class Directory:
     """Routes and keys, as of `age_seconds` ago."""
 
-    def __init__(self, database_url: str, secret_key: str) -> None:
+    def __init__(self, database_url: str, secret_key: str, pool: AsyncConnectionPool) -> None:
         self._database_url = database_url
-        self._secret_key = secret_key
+        self._pool = pool
         self._routes: dict[UUID, Route] = {}
         self._revisions: dict[UUID, int] = {}
-        self._keys: dict[str, Key] = {}
-        self._encrypted: dict[str, str] = {}
         self._fresh_at: float | None = None
+        self._keys_asked_at = float("-inf")
+        self.keys = KeyRing(secret_key)
         self.table = Table()
 
     @property
@@ -54,96 +61,115 @@ class Directory:
         """How long ago the table was last seen to be current; infinite before the first time."""
         return float("inf") if self._fresh_at is None else clock.monotonic() - self._fresh_at
 
-    def find_key(self, access_key_id: str) -> Key | None:
-        """The active key of this id."""
-        return self._keys.get(access_key_id)
-
     async def keep_fresh(self) -> None:
         """Follow the database until cancelled, reconnecting when it was away."""
         while True:
             try:
                 await self._follow()
-            except (psycopg.Error, OSError) as error:
+            except DATABASE_FAULTS as error:
                 log.warning("the routing table cannot be refreshed, serving from the last one: %s", error)
             await asyncio.sleep(RECONNECT_SECONDS)
 
-    async def _follow(self) -> None:
-        connection = await AsyncConnection.connect(self._database_url, autocommit=True, connect_timeout=5)
-        named: set[UUID] = set()
-        # A handler hears of notifications that arrive while a query runs as well.
-        connection.add_notify_handler(lambda notice: named.add(UUID(notice.payload)))
-        async with connection:
-            await connection.execute(f"LISTEN {CHANNEL}")
-            while True:
-                await self._compare(connection)
-                compare_at = clock.monotonic() + COMPARE_SECONDS
-                while (wait := compare_at - clock.monotonic()) > 0:
-                    if not named:
-                        async for _ in connection.notifies(timeout=wait, stop_after=1):
-                            pass
-                    fetched = list(named)
-                    named.clear()
-                    await self._fetch(connection, fetched)
+    async def route(self, account_id: str, endpoint_name: str) -> Route | None:
+        """The account's endpoint of that name, if it serves. What a client was told to be InService is found, however
+        new it is: the database is asked before an endpoint is said not to serve. Raises ServiceUnavailable."""
+        route = self.table.find(account_id, endpoint_name)
+        if route is None or not route.is_serving:
+            await self._look_up(account_id, endpoint_name)
+            route = self.table.find(account_id, endpoint_name)
+        return route if route is not None and route.is_serving else None
 
-    async def _compare(self, connection: AsyncConnection) -> None:
-        """Fetch what has another revision than the one known, drop what is gone, read the keys."""
-        async with asyncio.timeout(10):
-            stored: dict[UUID, int] = dict(await (await connection.execute(_ALL_REVISIONS)).fetchall())
-            changed = [key for key, revision in stored.items() if self._revisions.get(key) != revision]
-            gone = self._revisions.keys() - stored.keys()
-            for key in gone:
-                self._forget(key)
-            if changed:
-                await self._fetch(connection, changed)
-            elif gone:
-                self._swap()
-            self._take_keys(await (await connection.execute(_KEYS)).fetchall())
-        self._fresh_at = clock.monotonic()
-
-    async def look_up(self, account_id: str, endpoint_name: str, pool: AsyncConnectionPool) -> None:
-        """Fetch one endpoint at once: what a client was told to be InService must be found, however new it is."""
-        try:
-            async with pool.connection(timeout=1.0) as connection:
-                found = await (await connection.execute(_BY_NAME, [account_id, endpoint_name])).fetchall()
-                await self._fetch(connection, [row[0] for row in found])
-        except (psycopg.Error, PoolTimeout, OSError) as error:
-            log.warning("endpoint %s could not be looked up: %s", endpoint_name, error)
-
-    async def _fetch(self, connection: AsyncConnection, endpoint_ids: Iterable[UUID]) -> None:
-        wanted = list(endpoint_ids)
-        if not wanted:
-            return
-        rows = await (await connection.execute(_SOME_DOCUMENTS, [wanted])).fetchall()
-        for endpoint_id, revision, document in rows:
-            if revision < self._revisions.get(endpoint_id, 0):
-                continue
-            self._forget(endpoint_id)
-            self._revisions[endpoint_id] = revision
-            if document is not None:
-                self._routes[endpoint_id] = decode(document)
-        self._swap()
+    async def knows_key(self, access_key_id: str) -> bool:
+        """Whether there is such a key, however new; raises ServiceUnavailable when none was ever read."""
+        if self.keys.find(access_key_id) is None and clock.monotonic() - self._keys_asked_at >= ASK_SECONDS:
+            self._keys_asked_at = clock.monotonic()  # strangers cost one query a second, however many they are
+            await self._ask_for_keys()
+        if self._fresh_at is None:
+            raise ServiceUnavailable("The gateway has just started and knows nothing yet. Try again in a moment.")
+        return self.keys.find(access_key_id) is not None
 
     def forget(self, endpoint_id: UUID) -> None:
         """Drop an endpoint that was found to be gone, so that the next call looks it up."""
-        self._forget(endpoint_id)
+        self._drop(endpoint_id)
         self._swap()
 
-    def _forget(self, endpoint_id: UUID) -> None:
+    async def _follow(self) -> None:
+        connection = await AsyncConnection.connect(self._database_url, autocommit=True, connect_timeout=5)
+        async with connection:
+            await connection.execute(f"LISTEN {CHANNEL}")
+            async with asyncio.timeout(QUERY_SECONDS):
+                await self._pool.check()  # what cut this connection has cut the pool's idle ones as well
+            while True:
+                async with asyncio.timeout(QUERY_SECONDS):
+                    await self._compare(connection)
+                await self._listen(connection, clock.monotonic() + COMPARE_SECONDS)
+
+    async def _listen(self, connection: AsyncConnection[Any], until: float) -> None:
+        """Fetch what notifications name, until it is time to compare. Those that arrive during a query are kept."""
+        while (wait := until - clock.monotonic()) > 0:
+            notices = [notice async for notice in connection.notifies(timeout=wait, stop_after=1)]
+            named = {endpoint_id for notice in notices if (endpoint_id := _named(notice)) is not None}
+            async with asyncio.timeout(QUERY_SECONDS):
+                await self._fetch(connection, named)
+
+    async def _compare(self, connection: AsyncConnection[Any]) -> None:
+        """Fetch what has another revision than the one known, drop what is gone, read the keys."""
+        stored: dict[UUID, int] = dict(await (await connection.execute(_ALL_REVISIONS)).fetchall())
+        changed = [key for key, revision in stored.items() if self._revisions.get(key) != revision]
+        for key in self._revisions.keys() - stored.keys():
+            self.forget(key)
+        await self._fetch(connection, changed)
+        await self.keys.read(connection)
+        self._fresh_at = clock.monotonic()
+
+    async def _look_up(self, account_id: str, endpoint_name: str) -> None:
+        try:
+            async with asyncio.timeout(ASK_SECONDS), self._pool.connection(timeout=ASK_SECONDS) as connection:
+                found = await (await connection.execute(_BY_NAME, [account_id, endpoint_name])).fetchall()
+                await self._fetch(connection, [row[0] for row in found])
+        except DATABASE_FAULTS as error:
+            raise ServiceUnavailable("The endpoint cannot be looked up now. Try again in a moment.") from error
+
+    async def _ask_for_keys(self) -> None:
+        try:
+            async with asyncio.timeout(ASK_SECONDS), self._pool.connection(timeout=ASK_SECONDS) as connection:
+                await self.keys.read(connection)
+        except DATABASE_FAULTS as error:
+            log.warning("the access keys cannot be read: %s", error)
+
+    async def _fetch(self, connection: AsyncConnection[Any], endpoint_ids: Iterable[UUID]) -> None:
+        wanted = list(endpoint_ids)
+        if not wanted:
+            return
+        for endpoint_id, revision, document in await (await connection.execute(_SOME_DOCUMENTS, [wanted])).fetchall():
+            if revision >= self._revisions.get(endpoint_id, 0):
+                self._take(endpoint_id, revision, document)
+        self._swap()
+
+    def _take(self, endpoint_id: UUID, revision: int, document: Mapping[str, Any] | None) -> None:
+        """Take over a document, None = a tombstone. One that cannot be read leaves the endpoint as it was known."""
+        try:
+            route = None if document is None else decode(document)
+        except (KeyError, TypeError, ValueError) as error:
+            log.error("the document of endpoint %s, revision %d, cannot be read: %r", endpoint_id, revision, error)
+            route = self._routes.get(endpoint_id)
+        self._drop(endpoint_id)
+        self._revisions[endpoint_id] = revision
+        if route is not None:
+            self._routes[endpoint_id] = route
+
+    def _drop(self, endpoint_id: UUID) -> None:
         self._routes.pop(endpoint_id, None)
         self._revisions.pop(endpoint_id, None)
 
     def _swap(self) -> None:
         self.table = Table.of(self._routes.values())
 
-    def _take_keys(self, rows: list[tuple[str, str, str]]) -> None:
-        """Decrypt what is new or changed; a secret that cannot be read is left out and logged."""
-        encrypted = {access_key_id: secret for access_key_id, secret, _ in rows}
-        if encrypted == self._encrypted:
-            return
-        keys = {}
-        for access_key_id, secret, account_id in rows:
-            try:
-                keys[access_key_id] = Key(access_key_id, decrypt(secret, self._secret_key), account_id)
-            except SecretUnreadable as error:
-                log.error("access key %s cannot be used: %s", access_key_id, error)
-        self._keys, self._encrypted = keys, encrypted
+
+def _named(notice: Notify) -> UUID | None:
+    """The endpoint that a notification names."""
+    try:
+        return UUID(notice.payload)
+    except ValueError:
+        log.warning("a notification on %s names no endpoint", CHANNEL)
+        return None

@@ -29,7 +29,10 @@ _BEAT = """
 INSERT INTO observability_heartbeat (role, process_id, seen_at) VALUES ('gateway', %s, clock_timestamp())
 ON CONFLICT (role, process_id) DO UPDATE SET seen_at = excluded.seen_at
 """
-_LEAVE = "DELETE FROM fleet_gatewayheartbeat WHERE gateway_id = %s"
+_LEAVE = """
+WITH beat AS (DELETE FROM observability_heartbeat WHERE role = 'gateway' AND process_id = %(id)s)
+DELETE FROM fleet_gatewayheartbeat WHERE gateway_id = %(id)s
+"""
 
 
 async def report(gateway_id: str, directory: Directory, in_flight: InFlight, pool: AsyncConnectionPool) -> None:
@@ -46,13 +49,14 @@ async def leave(gateway_id: str, pool: AsyncConnectionPool) -> None:
     """Say goodbye, so that nobody waits for this gateway's acknowledgement."""
     try:
         async with pool.connection(timeout=1.0) as connection:
-            await connection.execute(_LEAVE, [gateway_id])
+            await connection.execute(_LEAVE, {"id": gateway_id})
     except (psycopg.Error, PoolTimeout, OSError) as error:
         log.warning("the heartbeat could not be withdrawn: %s", error)
 
 
 async def _report_once(gateway_id: str, directory: Directory, in_flight: InFlight, pool: AsyncConnectionPool) -> None:
-    # The counts are read after the table: a call counted for the old table is seen, one for the new is not missed.
+    # Table and counts are read at one moment, without a pause: a call chosen before is counted, a later one goes by
+    # this table or a newer one.
     draining = {instance_id: in_flight.at(instance_id) for instance_id in _draining(directory.table)}
     age = min(directory.age_seconds, 1e9)
     async with pool.connection(timeout=2.0) as connection:

@@ -2,28 +2,39 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from controlplane.auth.sigv4 import SignedRequest
-from controlplane.core.errors import ApiError
+from controlplane.core.errors import ApiError, RequestTimeout
 from controlplane.core.ids import new_uuid
+from controlplane.gateway.patience import Patience
 from controlplane.wire.errors import WireResponse
+
+BODY_SECONDS = 120.0
+"""How long a body that is read whole may be waited for."""
+
+STALL_SECONDS = 60.0
+"""How long a client may go without sending the next piece of a body that is passed on, or a piece of its answer unread."""
 
 T = TypeVar("T")
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+RawHeaders = Iterable[tuple[bytes, bytes]]
 
 
 class ClientGone(Exception):
     """The client hung up; there is nobody to answer."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Request:
-    """One HTTP request; its body is still to be read."""
+    """One HTTP request, its body still to be read, and the way to answer it.
+
+    `has_started` tells whether the head of an answer is out, after which no other answer can be given.
+    """
 
     method: str
     raw_path: str
@@ -32,6 +43,7 @@ class Request:
     request_id: str
     receive: Receive
     send: Send
+    has_started: bool = False
 
     @classmethod
     def of(cls, scope: Message, receive: Receive, send: Send) -> "Request":
@@ -58,7 +70,7 @@ class Request:
         if declared is not None and declared.isdigit() and int(declared) > limit:
             raise too_large
         parts, size, digest = [], 0, hashlib.sha256()
-        async for chunk in self.chunks():
+        async for chunk in self._received(Patience(BODY_SECONDS)):
             size += len(chunk)
             if size > limit:
                 raise too_large
@@ -67,9 +79,17 @@ class Request:
         return b"".join(parts), digest.hexdigest()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it arrives."""
+        """The body as it arrives, of any size, as long as it keeps arriving."""
+        async for chunk in self._received(None):
+            yield chunk
+
+    async def _received(self, patience: Patience | None) -> AsyncIterator[bytes]:
+        """The body's pieces, all of them within `patience` or else each within its own time; raises RequestTimeout."""
         while True:
-            message = await self.receive()
+            try:
+                message = await (patience or Patience(STALL_SECONDS)).wait(self.receive())
+            except TimeoutError as error:
+                raise RequestTimeout("The body of the request did not arrive in time.") from error
             if message["type"] == "http.disconnect":
                 raise ClientGone
             yield message.get("body", b"")
@@ -81,18 +101,36 @@ class Request:
         return SignedRequest(self.method, self.raw_path, self.query, self.headers, body_sha256)
 
     async def respond(self, answer: WireResponse) -> None:
-        """Send a whole answer."""
+        """Send a whole answer of the wire library."""
         headers = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.headers]
-        headers.append((b"content-length", str(len(answer.body)).encode()))
-        await self.send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await self.send({"type": "http.response.body", "body": answer.body})
+        await self.respond_bytes(answer.status, headers, answer.body)
 
-    async def stream(self, status: int, headers: list[tuple[bytes, bytes]], chunks: AsyncIterator[bytes]) -> None:
-        """Send an answer piece by piece."""
-        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+    async def respond_bytes(self, status: int, headers: RawHeaders, body: bytes) -> None:
+        """Send a whole answer; its length is added."""
+        framing = [(b"content-length", b"%d" % len(body))]
+        if status == RequestTimeout.status:
+            framing.append((b"connection", b"close"))  # the rest of the body is not waited for
+        await self._start(status, [*headers, *framing])
+        await self.send({"type": "http.response.body", "body": body})
+
+    async def stream(self, status: int, headers: RawHeaders, chunks: AsyncIterator[bytes]) -> None:
+        """Send an answer piece by piece, no faster than the client reads; one that no longer reads counts as gone.
+
+        Without a length among `headers` it goes out in chunks.
+        """
+        await self._start(status, [*headers])
         async for chunk in chunks:
-            await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
+            try:
+                await Patience(STALL_SECONDS).wait(
+                    self.send({"type": "http.response.body", "body": chunk, "more_body": True})
+                )
+            except TimeoutError as error:
+                raise ClientGone from error
         await self.send({"type": "http.response.body", "body": b""})
+
+    async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        self.has_started = True
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def unless_gone(self, work: Coroutine[Any, Any, T]) -> T:
         """Do `work` while watching the client; its hanging up cancels the work. Call it once the body is read."""

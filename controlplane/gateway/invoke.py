@@ -3,6 +3,8 @@
     signature -> members -> endpoint -> variant, instance -> call -> answer, or ModelError with what the container said
 
 A connect failure, before anything was sent, may try one other instance. Anything after that is the model's error.
+An answer may be of any size. Its first part is held back until it is whole or large: a container that fails within it
+still ends in a ModelError. A later failure cuts the connection, so that no half of an answer looks like a whole one.
 """
 
 import random
@@ -10,18 +12,17 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from psycopg_pool import AsyncConnectionPool
-
-from controlplane.auth.sigv4 import Key, verify
-from controlplane.core import clock
+from controlplane.auth.sigv4 import Key
 from controlplane.core.errors import ModelError, ServiceUnavailable, ValidationError
+from controlplane.gateway.admission import admit, serving_route
 from controlplane.gateway.directory import Directory
 from controlplane.gateway.http import Request
+from controlplane.gateway.model_errors import NO_STATUS, TIMED_OUT, UNREACHED, model_error
+from controlplane.gateway.patience import Patience
 from controlplane.gateway.settings import Settings
 from controlplane.routing.policies import InFlight, choose_target, choose_variant
 from controlplane.routing.table import Route, Target, VariantRoute
 from controlplane.routing.upstream import (
-    BrokenResponse,
     ConnectFailed,
     TimedOut,
     Timeouts,
@@ -30,18 +31,13 @@ from controlplane.routing.upstream import (
     UpstreamRequest,
     UpstreamResponse,
 )
-from controlplane.wire.doors import SERVICE, runtime_params
+from controlplane.wire.doors import runtime_params
 
-QUOTED_BYTES = 1024
-"""Bytes of the container's words that a ModelError quotes; the message holds 2,048 characters at most."""
+HELD_BYTES = 256 * 1024
+"""How much of an answer is held back before its status goes out."""
 
-ERROR_BODY_BYTES = 64 * 1024
-"""Bytes of a failed answer that are read at all."""
-
-_TIMED_OUT = (
-    "Your invocation timed out while waiting for a response from container primary. Review the latency metrics for each "
-    "container in Amazon CloudWatch, resolve the issue, and try again."
-)
+ERROR_BODY_BYTES = 8 * 1024
+"""How much of a failed answer is read; a ModelError quotes less."""
 
 _TO_CONTAINER = {
     "ContentType": b"content-type",
@@ -52,6 +48,15 @@ _TO_CONTAINER = {
 """Members that the container sees; every other request header stays behind."""
 
 
+@dataclass(frozen=True)
+class Choice:
+    """Where a call goes."""
+
+    route: Route
+    variant: VariantRoute
+    target: Target
+
+
 @dataclass
 class Invoker:
     """Everything a call needs."""
@@ -60,117 +65,106 @@ class Invoker:
     directory: Directory
     upstream: UpstreamClient
     in_flight: InFlight
-    pool: AsyncConnectionPool
     draw: random.Random = field(default_factory=random.Random)
 
     async def invoke(self, request: Request, endpoint_name: str) -> None:
         """Answer one InvokeEndpoint request; raises ApiError before the first byte of the answer."""
         limit = self.settings.payload_limit_bytes
         too_large = ValidationError(f"Request body is larger than the allowed {limit} bytes.")
-        body, digest = await request.body(limit, too_large)
-        key = authenticate(request, digest, self.directory, self.settings.region)
+        key, body = await admit(request, limit, too_large, self.directory, self.settings.region)
         params = runtime_params("InvokeEndpoint", endpoint_name, dict(request.headers), body)
-        route = await find_route(self.directory, self.pool, key, endpoint_name)
-        if route.async_inference is not None:
-            raise wrong_inference_type(endpoint_name)
-        variant = choose_variant(route, params.get("TargetVariant"), self.draw)
-        await request.unless_gone(self._carry(request, route, variant, params, body))
+        await request.unless_gone(self._carry(request, key, params))
 
-    async def _carry(
-        self, request: Request, route: Route, variant: VariantRoute, params: dict[str, Any], body: bytes
-    ) -> None:
-        target = choose_target(variant, self.in_flight.at, self.draw)
+    async def _carry(self, request: Request, key: Key, params: dict[str, Any]) -> None:
+        """Call an instance; if no connection to it can be made, one other of the variant."""
+        choice = await self._choose(key, params)
         try:
-            await self._call(request, route, variant, target, _container_request(params, body))
+            await self._call(request, choice, params)
         except ConnectFailed:
             try:
-                other = choose_target(variant, self.in_flight.at, self.draw, avoid=[target])
-                await self._call(request, route, variant, other, _container_request(params, body))
+                same_variant = {**params, "TargetVariant": choice.variant.name}
+                other = await self._choose(key, same_variant, avoid=choice.target)
+                await self._call(request, other, params)
             except (ConnectFailed, ServiceUnavailable) as error:
-                raise self._model_error(route, 0, "The container could not be reached.") from error
+                raise self._model_error(choice, NO_STATUS, UNREACHED) from error
 
-    async def _call(
-        self, request: Request, route: Route, variant: VariantRoute, target: Target, call: UpstreamRequest
-    ) -> None:
-        timeouts = Timeouts(response=self.settings.invocation_timeout_seconds)
-        with self.in_flight.call(target.instance_id):
+    async def _choose(self, key: Key, params: dict[str, Any], avoid: Target | None = None) -> Choice:
+        """Where the call goes by the table of this moment.
+
+        Nothing is awaited from the look at the table until the call is counted: once this gateway has reported an
+        instance as drained, no call goes there any more.
+        """
+        route = await serving_route(self.directory, key, params["EndpointName"], is_async=False)
+        variant = choose_variant(route, params.get("TargetVariant"), self.draw)
+        refused = () if avoid is None else (avoid,)
+        return Choice(route, variant, choose_target(variant, self.in_flight.at, self.draw, refused))
+
+    async def _call(self, request: Request, choice: Choice, params: dict[str, Any]) -> None:
+        seconds = self.settings.invocation_timeout_seconds
+        patience = Patience(seconds)
+        with self.in_flight.call(choice.target.instance_id):
             try:
-                answer = await self.upstream.send(target.address, call, timeouts)
-            except TimedOut as error:
-                raise self._model_error(route, 0, _TIMED_OUT) from error
-            except BrokenResponse as error:
-                raise self._model_error(route, 0, f"The container's answer cannot be read: {error}.") from error
+                call = _container_request(params)
+                answer = await patience.wait(self.upstream.send(choice.target.address, call, Timeouts(response=seconds)))
+            except ConnectFailed:
+                raise
+            except (TimedOut, TimeoutError, UpstreamError) as error:
+                raise self._broken(choice, error) from error
             try:
-                if not 200 <= answer.status < 300:
-                    raise await self._refused(route, answer)
-                await self._answer(request, route, variant, answer)
+                await self._answer(request, choice, answer, patience)
             finally:
                 answer.close()
 
-    async def _answer(self, request: Request, route: Route, variant: VariantRoute, answer: UpstreamResponse) -> None:
-        """Hand the answer on; its first piece is waited for before the status goes out, so an early end is an error."""
-        pieces = answer.chunks()
+    async def _answer(self, request: Request, choice: Choice, answer: UpstreamResponse, patience: Patience) -> None:
+        pieces = patience.over(answer.chunks())
+        is_success = 200 <= answer.status < 300
         try:
-            first = await anext(pieces, b"")
-        except UpstreamError as error:
-            raise self._model_error(route, 0, f"The container's answer broke off: {error}.") from error
-        headers = [
-            (b"content-type", answer.header(b"content-type") or b"application/octet-stream"),
-            (b"x-amzn-invoked-production-variant", variant.name.encode()),
-            (b"x-amzn-requestid", request.request_id.encode()),
-        ]
-        for name in (b"x-amzn-sagemaker-custom-attributes", b"content-length"):
-            value = answer.header(name)
-            if value is not None:
-                headers.append((name, value))
-        await request.stream(answer.status, headers, _after(first, pieces))
+            held, is_whole = await _first_part(pieces, HELD_BYTES if is_success else ERROR_BODY_BYTES)
+        except (UpstreamError, TimeoutError) as error:
+            raise self._broken(choice, error) from error
+        if not is_success:
+            raise self._model_error(choice, answer.status, held.decode("utf-8", "replace"))
+        headers = _answer_headers(request, choice, answer)
+        if is_whole:
+            await request.respond_bytes(200, headers, held)
+        else:
+            length = [(name, value) for name, value in answer.headers if name == b"content-length"]
+            await request.stream(200, [*headers, *length], _after(held, pieces))
 
-    async def _refused(self, route: Route, answer: UpstreamResponse) -> ModelError:
-        try:
-            body = await answer.read(ERROR_BODY_BYTES)
-        except UpstreamError:
-            body = b""
-        return self._model_error(route, answer.status, body.decode("utf-8", "replace"))
+    def _broken(self, choice: Choice, error: Exception) -> ModelError:
+        """The error for a container that gave no whole answer."""
+        if isinstance(error, TimedOut | TimeoutError):
+            return self._model_error(choice, NO_STATUS, TIMED_OUT)
+        return self._model_error(choice, NO_STATUS, f"The container gave no proper answer: {error}.")
 
-    def _model_error(self, route: Route, status: int, text: str) -> ModelError:
-        """The error whose message names class, status and container, quotes its words and says where the log is."""
-        side = "client" if 400 <= status < 500 else "server"
-        quoted = text[:QUOTED_BYTES]
-        region, group = self.settings.region, f"/aws/sagemaker/Endpoints/{route.endpoint_name}"
-        message = (
-            f'Received {side} error ({status}) from primary with message "{quoted}". See '
-            f"https://{region}.console.aws.amazon.com/cloudwatch/home?region={region}#logEventViewer:group={group} "
-            f"in account {route.account_id} for more information."
-        )
-        stream = f"arn:aws:logs:{region}:{route.account_id}:log-group:{group}"
-        extra = {"OriginalStatusCode": status, "OriginalMessage": quoted, "LogStreamArn": stream}
-        return ModelError(message, extra)
+    def _model_error(self, choice: Choice, status: int, text: str) -> ModelError:
+        return model_error(choice.route, self.settings.region, status, text)
 
 
-def authenticate(request: Request, body_sha256: str, directory: Directory, region: str) -> Key:
-    """The key that signed the request."""
-    return verify(request.signed(body_sha256), directory.find_key, region=region, service=SERVICE, now=clock.now())
-
-
-async def find_route(directory: Directory, pool: AsyncConnectionPool, key: Key, endpoint_name: str) -> Route:
-    """The caller's endpoint of that name, if it serves; asked of the database before it is said not to."""
-    route = directory.table.find(key.account_id, endpoint_name)
-    if route is None or not route.is_serving:
-        await directory.look_up(key.account_id, endpoint_name, pool)
-        route = directory.table.find(key.account_id, endpoint_name)
-    if route is None or not route.is_serving:
-        raise ValidationError(f"Endpoint {endpoint_name} of account {key.account_id} not found.")
-    return route
-
-
-def wrong_inference_type(endpoint_name: str) -> ValidationError:
-    """Synchronous call of an asynchronous endpoint, or the other way round."""
-    return ValidationError(f"Endpoint {endpoint_name} does not support this inference type.")
-
-
-def _container_request(params: dict[str, Any], body: bytes) -> UpstreamRequest:
+def _container_request(params: dict[str, Any]) -> UpstreamRequest:
     headers = [(name, params[member].encode("latin-1")) for member, name in _TO_CONTAINER.items() if member in params]
-    return UpstreamRequest(b"POST", b"/invocations", headers, body)
+    return UpstreamRequest(b"POST", b"/invocations", headers, params["Body"])
+
+
+def _answer_headers(request: Request, choice: Choice, answer: UpstreamResponse) -> list[tuple[bytes, bytes]]:
+    headers = [
+        (b"content-type", answer.header(b"content-type") or b"application/octet-stream"),
+        (b"x-amzn-invoked-production-variant", choice.variant.name.encode()),
+        (b"x-amzn-requestid", request.request_id.encode()),
+    ]
+    attributes = answer.header(b"x-amzn-sagemaker-custom-attributes")
+    return headers if attributes is None else [*headers, (b"x-amzn-sagemaker-custom-attributes", attributes)]
+
+
+async def _first_part(pieces: AsyncIterator[bytes], limit: int) -> tuple[bytes, bool]:
+    """What comes first, until there is more than `limit`; and whether that is all."""
+    parts, size = [], 0
+    async for piece in pieces:
+        parts.append(piece)
+        size += len(piece)
+        if size > limit:
+            return b"".join(parts), False
+    return b"".join(parts), True
 
 
 async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -1,14 +1,17 @@
 """Passing requests on: to the API whole, to the store as a stream. Host stays as it came, since signatures cover it."""
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from controlplane.core.errors import ApiError, RequestTooLarge, ServiceUnavailable
 from controlplane.gateway.http import Request
+from controlplane.gateway.patience import Patience
 from controlplane.routing.upstream import Timeouts, UpstreamClient, UpstreamError, UpstreamRequest, UpstreamResponse
 
 API_BODY_LIMIT_BYTES = 4 * 1024 * 1024
 API_TIMEOUTS = Timeouts(connect=2.0, response=60.0)
-STORE_TIMEOUTS = Timeouts(connect=2.0, response=300.0)
+STORE_TIMEOUTS = Timeouts(connect=2.0, response=900.0)
+"""An upload counts as well; a client that stalls in the midst of one is cut off long before."""
 
 REQUEST_ID_HEADER = "headrace-request-id"
 """Tells the API under which id the request is known here; taken from nobody else."""
@@ -26,6 +29,7 @@ _HOP_BY_HOP = frozenset(
         "expect",
     }
 )
+_OWN = frozenset({REQUEST_ID_HEADER, "forwarded"})
 _FRAMING = frozenset({"transfer-encoding", "content-length"})
 
 
@@ -43,7 +47,7 @@ class Relay:
         body, _ = await request.body(API_BODY_LIMIT_BYTES, too_large)
         headers = [*_passed_on(request, drop=_FRAMING), (REQUEST_ID_HEADER.encode(), request.request_id.encode())]
         call = UpstreamRequest(request.method.encode(), _target(request), headers, body)
-        await request.unless_gone(self._pass(request, self.api_address, call, API_TIMEOUTS))
+        await self._pass(request, self.api_address, call, API_TIMEOUTS)
 
     async def to_store(self, request: Request) -> None:
         """Pass a request to the embedded store, streamed both ways, framed as it came."""
@@ -59,21 +63,32 @@ class Relay:
         except UpstreamError as error:
             raise _unavailable() from error
         try:
-            await request.stream(answer.status, _answer_headers(answer), answer.chunks())
+            pieces = Patience(timeouts.response).over(answer.chunks())
+            await request.unless_gone(request.stream(answer.status, _answer_headers(answer), pieces))
         finally:
             answer.close()
 
 
 def _passed_on(request: Request, *, drop: frozenset[str]) -> list[tuple[bytes, bytes]]:
-    """The headers that go on: none of one hop, none that a WSGI server would mistake for another (`a_b` for `a-b`)."""
+    """The headers that go on.
+
+    None of one hop, none that only the gateway sets, none that a WSGI server would mistake for another (`a_b`, `a-b`).
+    """
+    dropped = _HOP_BY_HOP | _OWN | drop | _of_this_hop(request)
     return [
         (name.encode("latin-1"), value.encode("latin-1"))
         for name, value in request.headers
-        if name not in _HOP_BY_HOP and name not in drop and "_" not in name and not name.startswith("x-forwarded-")
+        if name not in dropped and "_" not in name and not name.startswith("x-forwarded-")
     ]
 
 
-async def _reframed(request: Request):  # type: ignore[no-untyped-def]
+def _of_this_hop(request: Request) -> frozenset[str]:
+    """What the client itself declares to be of this hop only; the framing is not its to drop."""
+    named = (request.header("connection") or "").lower().split(",")
+    return frozenset(name.strip() for name in named) - _FRAMING
+
+
+async def _reframed(request: Request) -> AsyncIterator[bytes]:
     """The body in the framing that its headers promise: as it is by length, else in chunks."""
     is_chunked = request.header("transfer-encoding") is not None
     async for chunk in request.chunks():

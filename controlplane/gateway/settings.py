@@ -25,8 +25,8 @@ class Settings:
 
     @classmethod
     def read(cls, env: Mapping[str, str] = os.environ) -> "Settings":
-        """The settings in `env`; raises KeyError for a URL that is missing."""
-        is_store_embedded = bool(env.get("HEADRACE_S3_EMBEDDED"))
+        """The settings in `env`; raises KeyError for a URL that is missing, ValueError for a number that is none."""
+        is_store_embedded = env.get("HEADRACE_S3_EMBEDDED") == "1"
         return cls(
             host=env.get("HEADRACE_HOST") or "127.0.0.1",
             port=int(env.get("HEADRACE_PORT") or 8000),

@@ -1,12 +1,17 @@
 """Accepting asynchronous invocations: plain SQL, durable before the answer, commits shared.
 
 Each caller waits for the transaction that holds its rows; one writer takes everything that has gathered meanwhile into a
-single transaction, so that N concurrent callers cost one commit and not N. A batch that fails is tried row by row, so
-that one bad row fails alone. No Django here: the gateway runs this.
+single transaction, so that N concurrent callers cost one commit and not N. No Django here: the gateway runs this.
+
+    stored               its callers go on
+    database away        tried again until the callers give up; the statement stores each id once, however often it runs,
+                         so a commit whose answer was lost is found and not doubled
+    refused              tried row by row, so that one bad row fails alone
 """
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -19,8 +24,15 @@ from controlplane.core.errors import ServiceUnavailable
 CHANNEL = "headrace_async"
 BATCH = 200
 WRITERS = 2
+WAITING_LIMIT = 1000
+"""Requests that may wait for a writer; more are refused at once. Their bodies take 128 MB at most."""
+RETRY_SECONDS = 0.2
 WAIT_SECONDS = 5.0
 """How long a caller waits for the database before it is told to come back."""
+
+_DATABASE_AWAY = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, OSError)
+
+log = logging.getLogger(__name__)
 
 _INSERT = """
 WITH row AS (
@@ -39,12 +51,14 @@ WITH row AS (
          'queued', accepted_at, expires_at, timeout_seconds, 0, accepted_at, output_location, failure_location, false,
          ''
   FROM row
+  ON CONFLICT (id) DO NOTHING
+  RETURNING id
 ), payload AS (
-  INSERT INTO invocations_asyncpayload (invocation_id, body) SELECT id, body FROM row RETURNING invocation_id
+  INSERT INTO invocations_asyncpayload (invocation_id, body) SELECT row.id, row.body FROM row JOIN invocation USING (id)
 ), notified AS (
   SELECT pg_notify(%s, '')
 )
-SELECT invocation_id FROM payload, notified
+SELECT row.id FROM row, notified
 """
 
 
@@ -97,17 +111,17 @@ class Acceptor:
 
     def __init__(self, pool: AsyncConnectionPool) -> None:
         self._pool = pool
-        self._waiting: asyncio.Queue[tuple[Accepted, asyncio.Future[None]]] = asyncio.Queue()
+        self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue(WAITING_LIMIT)
 
     async def accept(self, request: Accepted) -> None:
-        """Return once the request is durable; raises ServiceUnavailable or EndpointGone when it is not."""
+        """Return once the request is durable; raises ServiceUnavailable or EndpointGone when it is not known to be."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.put_nowait((request, done))
         try:
-            async with asyncio.timeout(WAIT_SECONDS * 2):
+            self._waiting.put_nowait((request, done))
+            async with asyncio.timeout(WAIT_SECONDS):
                 await done
-        except TimeoutError as error:
-            raise _unavailable() from error
+        except (TimeoutError, asyncio.QueueFull) as error:
+            raise ServiceUnavailable("The request could not be stored in time. Try again.") from error
 
     async def run(self) -> None:
         """Write batches until cancelled."""
@@ -120,25 +134,28 @@ class Acceptor:
             batch = [await self._waiting.get()]
             while len(batch) < BATCH and not self._waiting.empty():
                 batch.append(self._waiting.get_nowait())
-            # A caller that gave up was told that nothing was stored: keep it so.
-            await self._store([each for each in batch if not each[1].done()])
+            await self._store(batch)
 
-    async def _store(self, batch: list[tuple[Accepted, asyncio.Future[None]]]) -> None:
-        if not batch:
-            return
-        try:
-            stored = await self._insert([request for request, _ in batch])
-        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, OSError) as error:
-            _settle(batch, _unavailable(), error)
-        except psycopg.Error as error:
-            if len(batch) == 1:
-                _settle(batch, _unavailable(), error)
-                return
+    async def _store(self, batch: "list[_Waiting]") -> None:
+        """Store what somebody still waits for: a caller that gave up was told so, and a new request may follow."""
+        while batch := [each for each in batch if not each[1].done()]:
+            try:
+                stored = await self._insert([request for request, _ in batch])
+            except _DATABASE_AWAY as error:
+                log.warning("%d request(s) cannot be stored now: %s", len(batch), error)
+                await asyncio.sleep(RETRY_SECONDS)
+            except psycopg.Error as error:
+                await self._store_singly(batch, error)
+            else:
+                _settle([each for each in batch if each[0].id in stored])
+                _settle([each for each in batch if each[0].id not in stored], EndpointGone)
+
+    async def _store_singly(self, batch: "list[_Waiting]", error: psycopg.Error) -> None:
+        if len(batch) == 1:
+            _settle(batch, lambda: error)
+        else:
             for each in batch:
                 await self._store([each])
-        else:
-            _settle([each for each in batch if each[0].id in stored], None, None)
-            _settle([each for each in batch if each[0].id not in stored], EndpointGone(), None)
 
     async def _insert(self, requests: Sequence[Accepted]) -> set[UUID]:
         """Store them in one transaction; returns the ids of those whose endpoint still exists."""
@@ -149,16 +166,15 @@ class Acceptor:
             return {row[0] for row in await done.fetchall()}
 
 
-def _settle(batch: list[tuple[Accepted, asyncio.Future[None]]], answer: Exception | None, cause: Exception | None) -> None:
+_Waiting = tuple[Accepted, "asyncio.Future[None]"]
+
+
+def _settle(batch: list[_Waiting], fault: Callable[[], Exception] | None = None) -> None:
+    """Tell the callers how it ended; each gets an exception of its own to raise."""
     for _, done in batch:
         if done.done():
             continue
-        if answer is None:
+        if fault is None:
             done.set_result(None)
         else:
-            answer.__cause__ = cause
-            done.set_exception(answer)
-
-
-def _unavailable() -> ServiceUnavailable:
-    return ServiceUnavailable("The request could not be stored now; nothing was accepted. Try again.")
+            done.set_exception(fault())

@@ -1,0 +1,212 @@
+"""Accepting asynchronous requests over the real database."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from django.conf import settings
+from psycopg_pool import AsyncConnectionPool
+
+from controlplane.core.errors import ServiceUnavailable
+from controlplane.invocations import accept as accepting
+from controlplane.invocations.accept import Accepted, Acceptor, EndpointGone
+
+NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+ACCOUNT = "123456789012"
+
+
+@pytest.fixture
+def database_url(transactional_db: None) -> str:
+    """Where Django's test database is."""
+    server, _, _ = os.environ["HEADRACE_DATABASE_URL"].rpartition("/")
+    return f"{server}/{settings.DATABASES['default']['NAME']}"
+
+
+@pytest.fixture
+def endpoint_id(database_url: str) -> UUID:
+    """An endpoint that exists."""
+    return make_endpoint(database_url, "InService")
+
+
+def make_endpoint(database_url: str, phase: str) -> UUID:
+    endpoint_id = uuid4()
+    with psycopg.connect(database_url) as connection:
+        connection.execute("INSERT INTO identity_account VALUES (%s, now()) ON CONFLICT DO NOTHING", [ACCOUNT])
+        connection.execute(
+            "INSERT INTO endpoints_endpoint (id, account_id, name, config_name, is_async, shows_pools, phase,"
+            " failure_reason, created_at, modified_at, generation, why, look_again_at)"
+            " VALUES (%s, %s, %s, '', true, false, %s, '', now(), now(), 1, '', now())",
+            [endpoint_id, ACCOUNT, endpoint_id.hex, phase],
+        )
+    return endpoint_id
+
+
+def request(endpoint_id: UUID, body: bytes = b"x") -> Accepted:
+    return Accepted(
+        id=uuid4(),
+        account_id=ACCOUNT,
+        endpoint_id=endpoint_id,
+        endpoint_name="e",
+        inference_id="i",
+        content_type="text/plain",
+        accept="",
+        custom_attributes="",
+        accepted_at=NOW,
+        time_to_live=timedelta(seconds=60),
+        timeout_seconds=900,
+        output_location="s3://b/o",
+        failure_location="",
+        body=body,
+    )
+
+
+@asynccontextmanager
+async def running(database_url: str) -> AsyncIterator[Acceptor]:
+    """An acceptor with its writers."""
+    async with AsyncConnectionPool(database_url, min_size=2, max_size=4, kwargs={"autocommit": True}, open=False) as pool:
+        acceptor = Acceptor(pool)
+        writers = asyncio.create_task(acceptor.run())
+        try:
+            yield acceptor
+        finally:
+            writers.cancel()
+            await asyncio.gather(writers, return_exceptions=True)
+
+
+def with_acceptor(database_url: str, do: Callable[[Acceptor], Awaitable[object]]) -> object:
+    async def main() -> object:
+        async with running(database_url) as acceptor:
+            return await do(acceptor)
+
+    return asyncio.run(main())
+
+
+def stored(database_url: str) -> dict[UUID, bytes]:
+    """The stored requests and their bodies."""
+    with psycopg.connect(database_url) as connection:
+        query = "SELECT id, body FROM invocations_asyncinvocation JOIN invocations_asyncpayload ON invocation_id = id"
+        return {row[0]: bytes(row[1]) for row in connection.execute(query).fetchall()}
+
+
+def test_requests_made_at_once_are_all_stored_with_their_own_bodies(database_url: str, endpoint_id: UUID) -> None:
+    requests = [request(endpoint_id, b"body %d" % number) for number in range(500)]
+    with_acceptor(database_url, lambda acceptor: asyncio.gather(*map(acceptor.accept, requests)))
+    assert stored(database_url) == {each.id: each.body for each in requests}
+
+
+def test_callers_share_their_commits(database_url: str, endpoint_id: UUID) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+
+        def transactions() -> int:
+            row = connection.execute("SELECT count(DISTINCT xmin::text) FROM invocations_asyncinvocation").fetchone()
+            return int(row[0]) if row else 0
+
+        requests = [request(endpoint_id) for _ in range(300)]
+        with_acceptor(database_url, lambda acceptor: asyncio.gather(*map(acceptor.accept, requests)))
+        assert 1 <= transactions() <= 10
+
+
+def test_one_bad_row_fails_alone(database_url: str, endpoint_id: UUID) -> None:
+    good = [request(endpoint_id, b"%d" % number) for number in range(20)]
+    bad = replace(request(endpoint_id), content_type="a\x00b")
+    requests = [*good[:10], bad, *good[10:]]
+
+    async def accept_all(acceptor: Acceptor) -> list[object]:
+        return await asyncio.gather(*map(acceptor.accept, requests), return_exceptions=True)
+
+    results = with_acceptor(database_url, accept_all)
+    assert isinstance(results, list)
+    assert [isinstance(each, psycopg.Error) for each in results] == [each is bad for each in requests]
+    assert set(stored(database_url)) == {each.id for each in good}
+
+
+@pytest.mark.parametrize("phase", ["Deleting", "Failed", None])
+def test_an_endpoint_that_is_gone_gets_nothing_and_its_neighbours_do(
+    database_url: str, endpoint_id: UUID, phase: str | None
+) -> None:
+    gone = uuid4() if phase is None else make_endpoint(database_url, phase)
+    lost, kept = request(gone), request(endpoint_id)
+
+    async def accept_both(acceptor: Acceptor) -> list[object]:
+        return await asyncio.gather(acceptor.accept(lost), acceptor.accept(kept), return_exceptions=True)
+
+    results = with_acceptor(database_url, accept_both)
+    assert isinstance(results, list)
+    assert [type(each) for each in results] == [EndpointGone, type(None)]
+    assert set(stored(database_url)) == {kept.id}
+
+
+def test_a_request_whose_commit_was_not_heard_of_is_found_and_not_stored_twice(
+    database_url: str, endpoint_id: UUID
+) -> None:
+    same = request(endpoint_id)
+
+    async def twice(acceptor: Acceptor) -> None:
+        await acceptor.accept(same)
+        await acceptor.accept(same)
+
+    with_acceptor(database_url, twice)
+    assert stored(database_url) == {same.id: same.body}
+
+
+def test_connections_that_were_cut_while_idle_cost_no_request(database_url: str, endpoint_id: UUID) -> None:
+    requests = [request(endpoint_id) for _ in range(10)]
+
+    async def accept_after_a_cut(acceptor: Acceptor) -> None:
+        await acceptor.accept(requests[0])
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'idle'"
+                " AND query LIKE '%asyncinvocation%'"
+            )
+        for each in requests[1:]:
+            await acceptor.accept(each)
+
+    with_acceptor(database_url, accept_after_a_cut)
+    assert set(stored(database_url)) == {each.id for each in requests}
+
+
+def test_without_a_database_the_caller_is_told_in_bounded_time_and_is_then_dropped(
+    monkeypatch: pytest.MonkeyPatch, database_url: str, endpoint_id: UUID
+) -> None:
+    monkeypatch.setattr(accepting, "WAIT_SECONDS", 0.5)
+
+    async def locked_out(acceptor: Acceptor) -> None:
+        async with await psycopg.AsyncConnection.connect(database_url) as connection:
+            await connection.execute("LOCK TABLE invocations_asyncinvocation IN ACCESS EXCLUSIVE MODE")
+            since = asyncio.get_running_loop().time()
+            with pytest.raises(ServiceUnavailable):
+                await acceptor.accept(request(endpoint_id))
+            assert asyncio.get_running_loop().time() - since < 1
+            await connection.rollback()
+        await acceptor.accept(request(endpoint_id))
+
+    with_acceptor(database_url, locked_out)
+
+
+def test_more_requests_than_may_wait_are_refused_at_once(monkeypatch: pytest.MonkeyPatch, endpoint_id: UUID) -> None:
+    monkeypatch.setattr(accepting, "WAITING_LIMIT", 3)
+    monkeypatch.setattr(accepting, "WAIT_SECONDS", 0.2)
+
+    async def main() -> list[object]:
+        acceptor = Acceptor(AsyncConnectionPool("postgresql://127.0.0.1:1/nowhere", open=False))
+        calls = [asyncio.create_task(acceptor.accept(request(endpoint_id))) for _ in range(5)]
+        await asyncio.sleep(0.05)
+        assert sum(each.done() for each in calls) == 2
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    assert [type(each) for each in asyncio.run(main())] == [ServiceUnavailable] * 5
+
+
+def test_the_dispatcher_is_told_of_what_was_stored(database_url: str, endpoint_id: UUID) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f"LISTEN {accepting.CHANNEL}")
+        with_acceptor(database_url, lambda acceptor: acceptor.accept(request(endpoint_id)))
+        assert [notice.channel for notice in connection.notifies(timeout=5, stop_after=1)] == [accepting.CHANNEL]
