@@ -113,3 +113,18 @@ class Tag(models.Model):
     class Meta:
         ordering = ["id"]
         constraints = [models.UniqueConstraint(fields=["resource_id", "key"], name="tag_key_unique")]
+
+
+class Quota(models.Model):
+    """How many instances of a type an account may want at once, set by the operator; wins over HEADRACE_QUOTAS.
+
+    `name` is an instance type, or `*` for all types together.
+    """
+
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=64)
+    limit = models.PositiveIntegerField()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["account", "name"], name="quota_unique")]

@@ -11,10 +11,13 @@ directory, where management commands of another shell find them; a production se
 """
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from controlplane.core.offerings import MARKETS
 
 WRITTEN_BY_UP = "environment.json"
 
@@ -41,7 +44,13 @@ class Environment:
     provision_timeout_seconds: int
     startup_timeout_seconds: int
     capacity_mark_seconds: int
+    coming_home_budget: int
+    coming_home_hold_down_seconds: int
+    metrics_retention_seconds: int
     log_level: str
+    prices: Mapping[str, float]
+    orphan_sweep: str
+    quotas: Mapping[str, int]
 
     @classmethod
     def read(cls, env: Mapping[str, str] = os.environ) -> "Environment":
@@ -62,7 +71,13 @@ class Environment:
             provision_timeout_seconds=_seconds(env, "HEADRACE_PROVISION_TIMEOUT_SECONDS", 1800),
             startup_timeout_seconds=_seconds(env, "HEADRACE_STARTUP_TIMEOUT_SECONDS", 480),
             capacity_mark_seconds=_seconds(env, "HEADRACE_CAPACITY_MARK_SECONDS", 300),
+            coming_home_budget=_whole(env, "HEADRACE_COMING_HOME_BUDGET", 2, "moves"),
+            coming_home_hold_down_seconds=_seconds(env, "HEADRACE_COMING_HOME_HOLD_DOWN_SECONDS", 1800),
+            metrics_retention_seconds=_seconds(env, "HEADRACE_METRICS_RETENTION_SECONDS", 15 * 86_400),
             log_level=env.get("HEADRACE_LOG_LEVEL") or "INFO",
+            prices=_prices(env),
+            orphan_sweep=_one_of(env, "HEADRACE_ORPHAN_SWEEP", ("kill", "report")),
+            quotas=_quotas(env),
         )
 
 
@@ -84,10 +99,45 @@ def _account_id(value: str) -> str:
 
 
 def _seconds(env: Mapping[str, str], name: str, default: int) -> int:
+    return _whole(env, name, default, "seconds")
+
+
+def _whole(env: Mapping[str, str], name: str, default: int, unit: str) -> int:
     value = env.get(name) or str(default)
     if not value.isdigit() or int(value) < 1:
-        raise SettingError(f"{name} must be a whole number of seconds, at least 1, not {value!r}.")
+        raise SettingError(f"{name} must be a whole number of {unit}, at least 1, not {value!r}.")
     return int(value)
+
+
+def _one_of(env: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
+    """One of these words, the first where nothing is set."""
+    value = env.get(name) or words[0]
+    if value not in words:
+        raise SettingError(f"{name} must be {' or '.join(words)}, not {value!r}.")
+    return value
+
+
+def _prices(env: Mapping[str, str]) -> dict[str, float]:
+    """HEADRACE_PRICES: instance type, or type@market, -> US dollars an hour."""
+    prices = {}
+    for name, price in read_json_mapping(env, "HEADRACE_PRICES").items():
+        if isinstance(price, bool) or not isinstance(price, int | float) or not math.isfinite(price) or price < 0:
+            raise SettingError(f"HEADRACE_PRICES must hold US dollars an hour for {name!r}, not {price!r}.")
+        _, at, market = name.partition("@")
+        if at and market not in MARKETS:
+            raise SettingError(f"HEADRACE_PRICES: the market in {name!r} must be one of {', '.join(MARKETS)}.")
+        prices[name] = float(price)
+    return prices
+
+
+def _quotas(env: Mapping[str, str]) -> dict[str, int]:
+    """HEADRACE_QUOTAS: instance type, or `*` for all types together, -> instances an account may want at once."""
+    quotas = {}
+    for name, limit in read_json_mapping(env, "HEADRACE_QUOTAS").items():
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+            raise SettingError(f"HEADRACE_QUOTAS must hold a whole number of instances for {name!r}, not {limit!r}.")
+        quotas[name] = limit
+    return quotas
 
 
 def read_json_mapping(env: Mapping[str, str], name: str) -> dict[str, object]:

@@ -15,6 +15,9 @@
       RuntimeFailure                     the data plane's own
         ValidationError 400 · ModelError 424 · ModelNotReadyException 429 · ServiceUnavailable 503
         InternalDependencyException 530
+      MetricsFailure                     metrics and alarms; codes of the query protocol
+        InvalidParameterValue · InvalidParameterCombination · MissingParameter · InvalidNextToken 400
+        AlarmNotFound 404
       InternalFailure 500                a fault of Headrace; the text stays in the log
 
 The control plane says `ValidationException`, the runtime `ValidationError`: clients tell them apart.
@@ -144,6 +147,33 @@ class ServiceUnavailable(RuntimeFailure):
 class InternalDependencyException(RuntimeFailure):
     code = "InternalDependencyException"
     status = 530
+
+
+class MetricsFailure(ApiError):
+    """An error of metrics and alarms."""
+
+    status = 400
+
+
+class InvalidParameterValue(MetricsFailure):
+    code = "InvalidParameterValue"
+
+
+class InvalidParameterCombination(MetricsFailure):
+    code = "InvalidParameterCombination"
+
+
+class MissingParameter(MetricsFailure):
+    code = "MissingParameter"
+
+
+class InvalidNextToken(MetricsFailure):
+    code = "InvalidNextToken"
+
+
+class AlarmNotFound(MetricsFailure):
+    code = "ResourceNotFound"
+    status = 404
 
 
 class InternalFailure(ApiError):

@@ -1,9 +1,11 @@
 """The public picture of an endpoint: a pure function of its stored facts."""
 
+from datetime import datetime
 from typing import Any
 
-from controlplane.endpoints.models import Endpoint, EndpointVariant
-from controlplane.endpoints.states import Phase
+from controlplane.endpoints.models import Deployment, Endpoint, EndpointVariant
+from controlplane.endpoints.selectors import variants_in_service
+from controlplane.endpoints.states import DeploymentStage, Phase
 
 WITHOUT_VARIANTS = (Phase.CREATING, Phase.FAILED)
 """In these phases the service this mirrors leaves ProductionVariants out."""
@@ -27,30 +29,85 @@ def endpoint(row: Endpoint, arn: str) -> dict[str, Any]:
         picture["FailureReason"] = row.failure_reason
     if row.async_inference is not None:
         picture["AsyncInferenceConfig"] = row.async_inference
-    variants = [_variant(row, variant) for variant in row.variants.prefetch_related("pools")]
-    if row.phase == Phase.CREATING:
-        picture["PendingDeploymentSummary"] = {
-            "EndpointConfigName": row.config_name,
-            "ProductionVariants": [{**each, "VariantStatus": [_creating(row)]} for each in variants],
-            "StartTime": row.created_at,
-        }
+    if row.deployment_config is not None:
+        picture["LastDeploymentConfig"] = row.deployment_config
+    pending = _pending(row)
+    if pending is not None:
+        picture["PendingDeploymentSummary"] = pending
     if row.phase not in WITHOUT_VARIANTS:
-        picture["ProductionVariants"] = variants
+        picture["ProductionVariants"] = [_in_service(row, variant) for variant in variants_in_service(row)]
     return picture
 
 
-def _creating(row: Endpoint) -> dict[str, Any]:
-    """Why the endpoint is not there yet: the last plan's sentence."""
-    return {"Status": "Creating", "StatusMessage": row.why[:1024], "StartTime": row.created_at}
+def _pending(row: Endpoint) -> dict[str, Any] | None:
+    """The creation or the deployment that is under way, with why it is not over yet."""
+    deployment = Deployment.objects.filter(endpoint=row).first()
+    if deployment is not None:
+        status = _status(
+            _NEW_FLEET[DeploymentStage(deployment.stage)], f"{deployment.why} {row.why}", deployment.stage_since
+        )
+        variants = row.variants.filter(revision=deployment.to_revision).prefetch_related("pools")
+        shows_pools, config_name, started_at = deployment.shows_pools, deployment.config_name, deployment.started_at
+    elif row.phase == Phase.CREATING:
+        status = _status("Creating", row.why, row.created_at)
+        variants, shows_pools = variants_in_service(row), row.shows_pools
+        config_name, started_at = row.config_name, row.created_at
+    else:
+        return None
+    return {
+        "EndpointConfigName": config_name,
+        "ProductionVariants": [_pending_variant(variant, status, shows_pools=shows_pools) for variant in variants],
+        "StartTime": started_at,
+    }
 
 
-def _variant(row: Endpoint, variant: EndpointVariant) -> dict[str, Any]:
-    pools = list(variant.pools.all())
-    images = {pool.container["Image"]: None for pool in pools}
-    picture: dict[str, Any] = {
+def _pending_variant(variant: EndpointVariant, status: dict[str, Any], *, shows_pools: bool) -> dict[str, Any]:
+    where = {"InstancePools": _pools(variant)} if shows_pools else {"InstanceType": variant.pools.all()[0].instance_type}
+    return {**_variant(variant), **where, "DesiredInstanceCount": variant.full_count, "VariantStatus": [status]}
+
+
+_NEW_FLEET = {
+    DeploymentStage.PENDING: "Creating",
+    DeploymentStage.RETIRING: "Creating",
+    DeploymentStage.PROVISIONING: "Creating",
+    DeploymentStage.ACTIVATING: "ActivatingTraffic",
+    DeploymentStage.BAKING: "Baking",
+    DeploymentStage.WAITING: "Baking",
+    DeploymentStage.CLEANING: "Updating",
+    DeploymentStage.ROLLING_BACK: "Deleting",
+}
+"""The API's VariantStatus of the new revision, by stage."""
+
+_OLD_FLEET_GOES = (DeploymentStage.RETIRING, DeploymentStage.CLEANING)
+
+
+def _status(status: str, message: str, since: datetime) -> dict[str, Any]:
+    return {"Status": status, "StatusMessage": message.strip()[:1024], "StartTime": since}
+
+
+def _in_service(row: Endpoint, variant: EndpointVariant) -> dict[str, Any]:
+    picture = _variant(variant)
+    deployment = Deployment.objects.filter(endpoint=row).first()
+    if deployment is not None:
+        status = "Deleting" if deployment.stage in _OLD_FLEET_GOES else "Updating"
+        picture["VariantStatus"] = [_status(status, deployment.why, deployment.stage_since)]
+    if row.shows_pools:
+        picture["InstancePools"] = _pools(variant)
+    return picture
+
+
+def _pools(variant: EndpointVariant) -> list[dict[str, Any]]:
+    return [
+        {"InstanceType": pool.instance_type, "CurrentInstanceCount": pool.current_count} for pool in variant.pools.all()
+    ]
+
+
+def _variant(variant: EndpointVariant) -> dict[str, Any]:
+    images = {pool.container["Image"]: None for pool in variant.pools.all()}
+    return {
         "VariantName": variant.name,
         "DeployedImages": [
-            {"SpecifiedImage": image, "ResolvedImage": image, "ResolutionTime": row.created_at} for image in images
+            {"SpecifiedImage": image, "ResolvedImage": image, "ResolutionTime": variant.copied_at} for image in images
         ],
         "CurrentWeight": variant.current_weight,
         "DesiredWeight": variant.desired_weight,
@@ -58,8 +115,3 @@ def _variant(row: Endpoint, variant: EndpointVariant) -> dict[str, Any]:
         "DesiredInstanceCount": variant.desired_count,
         "RoutingConfig": {"RoutingStrategy": variant.routing_strategy},
     }
-    if row.shows_pools:
-        picture["InstancePools"] = [
-            {"InstanceType": pool.instance_type, "CurrentInstanceCount": pool.current_count} for pool in pools
-        ]
-    return picture

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models.functions import Lower
 
 from controlplane.auth.models import Account
-from controlplane.endpoints.states import Phase
+from controlplane.endpoints.states import DeploymentStage, Phase
 
 
 class Endpoint(models.Model):
@@ -15,7 +15,8 @@ class Endpoint(models.Model):
 
     `generation` rises with every change of what is wanted, so that a controller that planned for the old wish notices.
     `claim_token` and `claim_expires_at` are the lease of the one worker that may act on it; `look_again_at` is when the
-    next look is due. `why` is the last plan's sentence.
+    next look is due. `why` is the last plan's sentence. `revision` is the revision in service, and `revisions` the newest
+    one there has been. `deployment_config` is the DeploymentConfig last given.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -29,6 +30,9 @@ class Endpoint(models.Model):
     failure_reason = models.CharField(max_length=1024, blank=True)
     created_at = models.DateTimeField()
     modified_at = models.DateTimeField()
+    revision = models.PositiveIntegerField(default=1)
+    revisions = models.PositiveIntegerField(default=1)
+    deployment_config = models.JSONField(null=True)
     generation = models.PositiveBigIntegerField(default=1)
     why = models.TextField(blank=True)
     look_again_at = models.DateTimeField()
@@ -44,7 +48,12 @@ class Endpoint(models.Model):
 
 
 class EndpointVariant(models.Model):
-    """A production variant as deployed: its wanted and current counts and weights.
+    """A production variant as deployed in one revision: its wanted and current counts and weights.
+
+    During a deployment the variants of two revisions stand side by side; `traffic_share` is the part of the variant's
+    calls that this one gets, `full_count` the count with which it is to serve alone. `short_since` is since when it lacks
+    an instance (kept where pools have patience), `move_not_before` the hold-down after a coming-home move. Once nothing is
+    left of a variant of an earlier revision it is `retired_at` and no longer looked at; its row keeps what it cost.
 
     `rollback_count` is the count to return to when a capacity change fails; `provision_deadline` ends the search for
     capacity of the running operation (none in steady state: healing never gives up). `refusals` counts rounds in a row
@@ -53,14 +62,19 @@ class EndpointVariant(models.Model):
     """
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="variants")
+    revision = models.PositiveIntegerField(default=1)
+    config_name = models.CharField(max_length=63, default="")
+    copied_at = models.DateTimeField()
     position = models.PositiveSmallIntegerField()
     name = models.CharField(max_length=63)
     routing_strategy = models.CharField(max_length=32)
     desired_count = models.PositiveIntegerField()
     current_count = models.PositiveIntegerField(default=0)
+    full_count = models.PositiveIntegerField(default=0)
     rollback_count = models.PositiveIntegerField(null=True)
     desired_weight = models.FloatField()
     current_weight = models.FloatField()
+    traffic_share = models.FloatField(default=1.0)
     provision_timeout_seconds = models.PositiveIntegerField()
     startup_timeout_seconds = models.PositiveIntegerField()
     download_timeout_seconds = models.PositiveIntegerField()
@@ -69,10 +83,15 @@ class EndpointVariant(models.Model):
     start_failures = models.PositiveIntegerField(default=0)
     start_failure_reason = models.TextField(blank=True)
     launch_not_before = models.DateTimeField(null=True)
+    short_since = models.DateTimeField(null=True)
+    move_not_before = models.DateTimeField(null=True)
+    retired_at = models.DateTimeField(null=True)
 
     class Meta:
-        ordering = ["position"]
-        constraints = [models.UniqueConstraint(fields=["endpoint", "name"], name="endpoint_variant_name_unique")]
+        ordering = ["revision", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["endpoint", "revision", "name"], name="endpoint_variant_name_unique")
+        ]
 
 
 class VariantPool(models.Model):
@@ -88,3 +107,29 @@ class VariantPool(models.Model):
 
     class Meta:
         ordering = ["priority", "position"]
+
+
+class Deployment(models.Model):
+    """The deployment that moves an endpoint to the revision `to_revision`; the row goes when it has ended.
+
+    `strategy` is the DeploymentConfig as the planner reads it (see `endpoints.strategies`), `alarms` the names of the
+    alarms that undo it. `config_name`, `async_inference` and `shows_pools` become the endpoint's when it succeeds.
+    `share` of the calls goes to the new revision. `deadline` ends it, whatever it waits for.
+    """
+
+    endpoint = models.OneToOneField(Endpoint, on_delete=models.CASCADE, related_name="deployment")
+    to_revision = models.PositiveIntegerField()
+    config_name = models.CharField(max_length=63)
+    async_inference = models.JSONField(null=True)
+    shows_pools = models.BooleanField()
+    strategy = models.JSONField()
+    alarms = models.JSONField(default=list)
+    stage = models.CharField(max_length=16, choices=DeploymentStage.choices, default=DeploymentStage.PENDING)
+    stage_since = models.DateTimeField()
+    step = models.PositiveIntegerField(default=1)
+    rolled_back_from = models.PositiveIntegerField(default=0)
+    share = models.FloatField(default=0.0)
+    started_at = models.DateTimeField()
+    deadline = models.DateTimeField(null=True)
+    failure_reason = models.CharField(max_length=1024, blank=True)
+    why = models.TextField(blank=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from controlplane.catalog import listing
 from controlplane.core.ids import Arn
-from controlplane.endpoints import describe, selectors, services
+from controlplane.endpoints import deployments, describe, selectors, services
 from controlplane.endpoints.models import Endpoint
 from controlplane.wire.registry import Context, operation
 
@@ -23,8 +23,19 @@ def _arn(context: Context, name: str) -> Arn:
 def create_endpoint(context: Context, params: Params) -> Answer:
     arn = _arn(context, params["EndpointName"])
     services.create_endpoint(
-        arn=arn, config_name=params["EndpointConfigName"], tags=params.get("Tags", []), now=context.now
+        arn=arn,
+        config_name=params["EndpointConfigName"],
+        tags=params.get("Tags", []),
+        now=context.now,
+        deployment_config=params.get("DeploymentConfig"),
     )
+    return {"EndpointArn": str(arn)}
+
+
+@operation("UpdateEndpoint")
+def update_endpoint(context: Context, params: Params) -> Answer:
+    arn = _arn(context, params["EndpointName"])
+    deployments.update_endpoint(arn=arn, update=deployments.Update.of(params), now=context.now)
     return {"EndpointArn": str(arn)}
 
 

@@ -1,18 +1,22 @@
 """The API's operations on tags. They live here since this is the last app that owns resources with tags."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
 
 from controlplane.catalog.models import EndpointConfig, Model, Tag
 from controlplane.catalog.rules import tag_violations
 from controlplane.catalog.selectors import tags_of
 from controlplane.catalog.services import add_tags as store_tags
 from controlplane.catalog.services import refuse_violations
+from controlplane.core import hints
 from controlplane.core.errors import ValidationException
 from controlplane.core.ids import Arn
+from controlplane.endpoints import options
 from controlplane.endpoints.models import Endpoint
 from controlplane.wire.registry import Context, operation
 
@@ -48,7 +52,9 @@ def add_tags(context: Context, params: Params) -> Answer:
         resource_id = _resource_id(context, params["ResourceArn"], is_locked=True)
         existing = [tag["Key"] for tag in tags_of(resource_id)]
         refuse_violations(tag_violations(params["Tags"], existing))
+        _refuse_options(params["ResourceArn"], params["Tags"])
         store_tags(resource_id, params["Tags"])
+        _look_again(resource_id, context.now)
     return {"Tags": tags_of(resource_id)}
 
 
@@ -63,5 +69,22 @@ def list_tags(context: Context, params: Params) -> Answer:
 @operation("DeleteTags")
 def delete_tags(context: Context, params: Params) -> Answer:
     resource_id = _resource_id(context, params["ResourceArn"])
-    Tag.objects.filter(resource_id=resource_id, key__in=params["TagKeys"]).delete()
+    with transaction.atomic():
+        Tag.objects.filter(resource_id=resource_id, key__in=params["TagKeys"]).delete()
+        _look_again(resource_id, context.now)
     return {}
+
+
+def _refuse_options(arn: str, tags: Sequence[Mapping[str, str]]) -> None:
+    """Option tags must make sense, and have an effect on endpoints only."""
+    pairs = [(tag["Key"], tag["Value"]) for tag in tags if tag["Key"].startswith(options.PREFIX)]
+    parsed = Arn.parse(arn)
+    if pairs and parsed is not None and parsed.kind != "endpoint":
+        raise ValidationException(f'Tag "{pairs[0][0]}" is an option of endpoints; it has no effect on a {parsed.kind}.')
+    refuse_violations(options.violations(pairs))
+
+
+def _look_again(resource_id: UUID, now: datetime) -> None:
+    """Whoever looks after the endpoint is to see its options at once."""
+    if Endpoint.objects.filter(pk=resource_id).update(look_again_at=now, generation=F("generation") + 1):
+        hints.ring_after_commit(hints.RECONCILE, resource_id)

@@ -9,7 +9,9 @@ from controlplane.fleet.states import AttemptStage, InstanceStage
 class Instance(models.Model):
     """One instance, known by its provider's id together with its launch time (ids alone may be used again).
 
-    `stage` has a clock (`stage_since`) and a reason. Rows of ended instances stay until their endpoint is deleted.
+    `stage` has a clock (`stage_since`) and a reason. Rows of ended instances stay until their variant is deleted.
+    `hourly_price` (US dollars) is the price known at its launch. `replaces` is the instance whose place it is to take (a
+    coming-home move), `ends_at` when the provider announced to take it away.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -21,6 +23,8 @@ class Instance(models.Model):
     token = models.CharField(max_length=64)
     instance_type = models.CharField(max_length=64)
     zone = models.CharField(max_length=64)
+    market = models.CharField(max_length=16, default="on-demand")
+    hourly_price = models.DecimalField(max_digits=12, decimal_places=4, null=True)
     address = models.CharField(max_length=255, blank=True)
     launched_at = models.DateTimeField()
     stage = models.CharField(max_length=16, choices=InstanceStage.choices)
@@ -29,6 +33,8 @@ class Instance(models.Model):
     ready_at = models.DateTimeField(null=True)
     failed_pings = models.PositiveIntegerField(default=0)
     terminate_asked_at = models.DateTimeField(null=True)
+    replaces = models.UUIDField(null=True)
+    ends_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [
@@ -50,7 +56,10 @@ class LaunchAttempt(models.Model):
     pool = models.ForeignKey(VariantPool, on_delete=models.CASCADE, related_name="attempts")
     provider = models.CharField(max_length=32)
     zone = models.CharField(max_length=64)
+    market = models.CharField(max_length=16, default="on-demand")
+    hourly_price = models.DecimalField(max_digits=12, decimal_places=4, null=True)
     instance_type = models.CharField(max_length=64)
+    replaces = models.UUIDField(null=True)
     stage = models.CharField(max_length=16, choices=AttemptStage.choices)
     is_probe = models.BooleanField(default=False)
     error_kind = models.CharField(max_length=16, blank=True)

@@ -37,19 +37,29 @@ class InFlight:
 
 
 def choose_variant(route: Route, wanted: str | None, draw: random.Random) -> VariantRoute:
-    """The wanted variant, whatever its weight; else one at random, by its share of the weights."""
+    """The wanted variant, whatever its weight; else one at random, by its share of the weights.
+
+    Of two revisions of a variant each gets its share of the variant's calls, as long as it has an instance for them.
+    """
+    variants = [variant for variant in route.variants if variant.share > 0]
     if wanted is not None:
-        found = next((variant for variant in route.variants if variant.name == wanted), None)
-        if found is None:
+        variants = [variant for variant in variants if variant.name == wanted]
+        if not variants:
             raise ValidationError(f"Variant {wanted} of endpoint {route.endpoint_name} not found.")
-        return found
-    if len(route.variants) == 1:
-        return route.variants[0]
-    heaviest = max(variant.weight for variant in route.variants)
-    if heaviest <= 0:
+    if len(variants) == 1:
+        return variants[0]
+    heaviest = max((variant.weight for variant in variants), default=0.0)
+    if wanted is None and heaviest <= 0:
         raise ValidationError(f"All variants of endpoint {route.endpoint_name} have the weight 0; name a TargetVariant.")
-    shares = [variant.weight / heaviest for variant in route.variants]  # their sum is finite, whatever the weights are
-    return draw.choices(route.variants, shares)[0]
+    able = [variant for variant in variants if variant.open_targets or not _has_able_twin(variant, variants)]
+    weights = [1.0 if wanted else variant.weight / heaviest for variant in able]  # their sum is finite, whatever they are
+    shares = [variant.share * weight for variant, weight in zip(able, weights, strict=True)]
+    return draw.choices(able, shares)[0] if any(shares) else draw.choice(able)
+
+
+def _has_able_twin(variant: VariantRoute, variants: Sequence[VariantRoute]) -> bool:
+    """Whether another revision of this variant has an instance that takes calls."""
+    return any(other.name == variant.name and other.open_targets for other in variants if other is not variant)
 
 
 def choose_target(

@@ -40,9 +40,14 @@ def _route(endpoint: Endpoint) -> table.Route:
         by_variant.setdefault(row.variant_id, []).append(target)
     variants = tuple(
         table.VariantRoute(
-            variant.name, variant.current_weight, variant.routing_strategy, tuple(by_variant.get(variant.id, ()))
+            variant.name,
+            variant.current_weight,
+            variant.routing_strategy,
+            tuple(by_variant.get(variant.id, ())),
+            variant.traffic_share,
+            variant.config_name,
         )
-        for variant in endpoint.variants.all()
+        for variant in endpoint.variants.filter(retired_at=None)
     )
     return table.Route(
         endpoint_id=str(endpoint.id),

@@ -21,12 +21,18 @@ class Target:
 
 @dataclass(frozen=True)
 class VariantRoute:
-    """A variant's share of the calls and the instances that take them."""
+    """A variant's weight among the variants, and the instances that take its calls.
+
+    While a deployment runs, two revisions may have a variant of this name; `share` of its calls is this one's.
+    `config_name` is the endpoint configuration it comes from.
+    """
 
     name: str
     weight: float
     strategy: str
     targets: tuple[Target, ...]
+    share: float = 1.0
+    config_name: str = ""
 
     @property
     def open_targets(self) -> tuple[Target, ...]:
@@ -95,6 +101,8 @@ def decode(document: Mapping[str, Any]) -> Route:
                 variant["weight"],
                 variant["strategy"],
                 tuple(Target(**target) for target in variant["targets"]),
+                variant.get("share", 1.0),
+                variant.get("config_name", ""),
             )
             for variant in document["variants"]
         ),

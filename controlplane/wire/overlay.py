@@ -43,7 +43,16 @@ HONOURED: dict[str, frozenset[str]] = {
     "AsyncInferenceConfig": EVERYTHING,
     "AsyncInferenceClientConfig": EVERYTHING,
     "AsyncInferenceOutputConfig": frozenset({"S3OutputPath", "S3FailurePath"}),
-    "CreateEndpointInput": frozenset({"EndpointName", "EndpointConfigName", "Tags"}),
+    "CreateEndpointInput": frozenset({"EndpointName", "EndpointConfigName", "DeploymentConfig", "Tags"}),
+    "UpdateEndpointInput": EVERYTHING,
+    "VariantProperty": EVERYTHING,
+    "DeploymentConfig": EVERYTHING,
+    "BlueGreenUpdatePolicy": EVERYTHING,
+    "TrafficRoutingConfig": EVERYTHING,
+    "CapacitySize": EVERYTHING,
+    "RollingUpdatePolicy": EVERYTHING,
+    "AutoRollbackConfig": EVERYTHING,
+    "Alarm": EVERYTHING,
     "DesiredWeightAndCapacity": frozenset({"VariantName", "DesiredWeight", "DesiredInstanceCount"}),
     "InvokeEndpointInput": frozenset(
         {"EndpointName", "Body", "ContentType", "Accept", "CustomAttributes", "TargetVariant", "InferenceId"}
@@ -62,11 +71,55 @@ HONOURED: dict[str, frozenset[str]] = {
             "InvocationTimeoutSeconds",
         }
     ),
+    # Metrics and alarms. Actions of an alarm are kept and shown, and run nowhere.
+    "PutMetricAlarmInput": frozenset(
+        {
+            "AlarmName",
+            "AlarmDescription",
+            "ActionsEnabled",
+            "OKActions",
+            "AlarmActions",
+            "InsufficientDataActions",
+            "MetricName",
+            "Namespace",
+            "Statistic",
+            "ExtendedStatistic",
+            "Dimensions",
+            "Period",
+            "Unit",
+            "EvaluationPeriods",
+            "DatapointsToAlarm",
+            "Threshold",
+            "ComparisonOperator",
+            "TreatMissingData",
+            "EvaluateLowSampleCountPercentile",
+        }
+    ),
+    "SetAlarmStateInput": EVERYTHING,
+    "PutMetricDataInput": frozenset({"Namespace", "MetricData"}),
+    "MetricDatum": EVERYTHING,
+    "StatisticSet": EVERYTHING,
+    "Dimension": EVERYTHING,
+    "DimensionFilter": EVERYTHING,
+    "GetMetricStatisticsInput": EVERYTHING,
+    "GetMetricDataInput": frozenset({"MetricDataQueries", "StartTime", "EndTime", "NextToken", "ScanBy"}),
+    "MetricDataQuery": frozenset({"Id", "MetricStat", "Label", "ReturnData"}),
+    "MetricStat": EVERYTHING,
+    "Metric": EVERYTHING,
 }
 
 HONOURED_VALUES: dict[str, frozenset[str]] = {
     "RoutingStrategy": frozenset({"RANDOM", "LEAST_OUTSTANDING_REQUESTS"}),
     "ContainerMode": frozenset({"SingleModel"}),
+    "VariantPropertyType": frozenset({"DesiredInstanceCount", "DesiredWeight"}),
+    "ComparisonOperator": frozenset(
+        {
+            "GreaterThanOrEqualToThreshold",
+            "GreaterThanThreshold",
+            "LessThanThreshold",
+            "LessThanOrEqualToThreshold",
+        }
+    ),
 }
 """Enums of which only some values have an effect here."""
 

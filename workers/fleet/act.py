@@ -9,38 +9,43 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from controlplane.catalog.models import Tag
 from controlplane.core import clock
-from controlplane.endpoints.models import Endpoint, EndpointVariant
-from controlplane.endpoints.states import Phase, sources_of
+from controlplane.core.offerings import SPOT
+from controlplane.endpoints.models import EndpointVariant
+from controlplane.endpoints.selectors import standing_variants
+from controlplane.endpoints.states import Phase
 from controlplane.fleet.models import Instance
 from controlplane.fleet.states import InstanceStage
 from controlplane.routing import publish
-from workers.fleet import events, launch, memory
+from workers.fleet import deploy, events, launch, memory, moves
 from workers.fleet.actions import (
     Action,
     Drain,
+    EndMove,
     EnterService,
     ForgetInstance,
     GiveUp,
     Launch,
     MarkReady,
     MarkStarting,
+    NoteEnd,
     NotePing,
+    NoteShort,
     RemoveEndpoint,
+    RemoveVariant,
     ResolveAttempt,
     StartFailure,
     Terminate,
 )
 from workers.fleet.capacity import backoff_seconds
-from workers.fleet.counts import recount
+from workers.fleet.facts import FAILURE_REASON_LIMIT, endpoint_of, enter, facts_changed
 from workers.fleet.plan import START_FAILURES_LIMIT
 from workers.loop.lease import Claim
 from workers.providers import registry
 from workers.providers.errors import ErrorKind, ProviderError
-
-FAILURE_REASON_LIMIT = 1024
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +81,7 @@ def _mark_ready(action: MarkReady, claim: Claim) -> bool:
             failed_pings=0,
         )
         _variant(action.variant.id).update(start_failures=0, start_failure_reason="")
-        _facts_changed(claim, "InstanceReady", action.why, now)
+        facts_changed(claim, "InstanceReady", action.why, now)
     return True
 
 
@@ -85,7 +90,39 @@ def _note_ping(action: NotePing, claim: Claim) -> bool:
     with transaction.atomic():
         claim.renew(now)
         Instance.objects.filter(pk=action.instance.id).update(failed_pings=action.failed_pings)
-        events.record(_endpoint(claim), "PingFailed" if action.failed_pings else "PingRecovered", action.why, now)
+        events.record(endpoint_of(claim), "PingFailed" if action.failed_pings else "PingRecovered", action.why, now)
+    return True
+
+
+def _note_end(action: NoteEnd, claim: Claim) -> bool:
+    """Remember that the instance will be taken away; on the spot market its offering has none to spare then."""
+    now = clock.now()
+    with transaction.atomic():
+        claim.renew(now)
+        Instance.objects.filter(pk=action.instance.id).update(ends_at=action.ends_at)
+        row = Instance.objects.select_related("endpoint").get(pk=action.instance.id)
+        if row.market == SPOT:
+            memory.note_interruption(row, action.why, now)
+        events.record(row.endpoint, "InterruptionNotice", action.why, now)
+    return True
+
+
+def _note_short(action: NoteShort, claim: Claim) -> bool:
+    now = clock.now()
+    with transaction.atomic():
+        claim.renew(now)
+        _variant(action.variant.id).update(short_since=now)
+        events.record(endpoint_of(claim), "PatienceStarted", action.why, now)
+    return True
+
+
+def _end_move(action: EndMove, claim: Claim) -> bool:
+    now = clock.now()
+    with transaction.atomic():
+        claim.renew(now)
+        Instance.objects.filter(variant_id=action.variant.id).update(replaces=None)
+        sentence = moves.hold_down(_variant(action.variant.id).get(), now)
+        events.record(endpoint_of(claim), "MoveEnded", f"{action.why}. {sentence}", now)
     return True
 
 
@@ -94,7 +131,7 @@ def _drain(action: Drain, claim: Claim) -> bool:
     with transaction.atomic():
         claim.confirm(now)
         _move(action.instance.id, InstanceStage.DRAINING, action.why, now)
-        _facts_changed(claim, "InstanceDraining", action.why, now)
+        facts_changed(claim, "InstanceDraining", action.why, now)
     return True
 
 
@@ -107,7 +144,7 @@ def _terminate(action: Terminate, claim: Claim) -> bool:
             _move(action.instance.id, InstanceStage.TERMINATING, action.why, now)
         _note_start_failure(action.variant.id, action.start_failure, now)
         Instance.objects.filter(pk=action.instance.id).update(terminate_asked_at=now)
-        _facts_changed(claim, "InstanceTerminating", action.why, now)
+        facts_changed(claim, "InstanceTerminating", action.why, now)
     row = Instance.objects.get(pk=action.instance.id)
     try:
         registry.get(row.provider).terminate(row.provider_id)
@@ -125,8 +162,8 @@ def _forget(action: ForgetInstance, claim: Claim) -> bool:
         _move(action.instance.id, InstanceStage.TERMINATED, action.why, now)
         _note_start_failure(action.variant.id, action.start_failure, now)
         row = Instance.objects.get(pk=action.instance.id)
-        memory.reopen(row.provider, row.zone, row.instance_type, now)
-        _facts_changed(claim, "InstanceGone", action.why, now)
+        memory.reopen(row, now)
+        facts_changed(claim, "InstanceGone", action.why, now)
     return True
 
 
@@ -134,14 +171,15 @@ def _enter_service(action: EnterService, claim: Claim) -> bool:
     now = clock.now()
     with transaction.atomic():
         claim.confirm(now)
-        endpoint = _endpoint(claim)
+        endpoint = endpoint_of(claim)
         kept_reason = endpoint.failure_reason if endpoint.phase == Phase.ROLLING_BACK else ""
-        _enter(claim, Phase.IN_SERVICE, now, failure_reason=kept_reason)
-        for variant in endpoint.variants.all():
+        enter(claim, Phase.IN_SERVICE, now, failure_reason=kept_reason)
+        for variant in standing_variants(endpoint):
             variant.current_weight = variant.desired_weight
+            variant.full_count = variant.desired_count
             variant.provision_deadline = variant.rollback_count = None
-            variant.save(update_fields=["current_weight", "provision_deadline", "rollback_count"])
-        _facts_changed(claim, "InService", action.why, now)
+            variant.save(update_fields=["current_weight", "full_count", "provision_deadline", "rollback_count"])
+        facts_changed(claim, "InService", action.why, now)
     return True
 
 
@@ -150,19 +188,29 @@ def _give_up(action: GiveUp, claim: Claim) -> bool:
     reason = action.why[:FAILURE_REASON_LIMIT]
     with transaction.atomic():
         claim.confirm(now)
-        endpoint = _endpoint(claim)
+        endpoint = endpoint_of(claim)
         if endpoint.phase == Phase.CREATING:
-            _enter(claim, Phase.FAILED, now, failure_reason=reason)
-            _facts_changed(claim, "Failed", f"creation failed: {reason}", now)
+            enter(claim, Phase.FAILED, now, failure_reason=reason)
+            facts_changed(claim, "Failed", f"creation failed: {reason}", now)
             return True
-        _enter(claim, Phase.ROLLING_BACK, now, failure_reason=reason)
-        for variant in endpoint.variants.all():
+        enter(claim, Phase.ROLLING_BACK, now, failure_reason=reason)
+        for variant in standing_variants(endpoint):
             if variant.rollback_count is not None:
                 variant.desired_count = variant.rollback_count
             variant.desired_weight = variant.current_weight
             variant.provision_deadline = variant.rollback_count = None
             variant.save(update_fields=["desired_count", "desired_weight", "provision_deadline", "rollback_count"])
-        _facts_changed(claim, "RollingBack", f"the change failed and is undone: {reason}", now)
+        facts_changed(claim, "RollingBack", f"the change failed and is undone: {reason}", now)
+    return True
+
+
+def _retire_variant(action: RemoveVariant, claim: Claim) -> bool:
+    """Keep the row, for what its instances cost, and look at it no more."""
+    now = clock.now()
+    with transaction.atomic():
+        claim.renew(now)
+        _variant(action.variant.id).update(retired_at=now)
+        facts_changed(claim, "VariantRetired", action.why, now)
     return True
 
 
@@ -170,7 +218,7 @@ def _remove_endpoint(action: RemoveEndpoint, claim: Claim) -> bool:
     now = clock.now()
     with transaction.atomic():
         claim.confirm(now)
-        endpoint = _endpoint(claim)
+        endpoint = endpoint_of(claim)
         events.record(endpoint, "EndpointDeleted", f"endpoint {endpoint.name} is deleted: {action.why}", now)
         publish.bury(endpoint, now)
         Tag.objects.filter(resource_id=endpoint.id).delete()
@@ -193,28 +241,7 @@ def _move(instance_id: str, stage: InstanceStage, why: str, now: datetime, **fac
     Instance.objects.filter(pk=instance_id).update(stage=stage, stage_since=now, reason=why, **facts)
 
 
-def _enter(claim: Claim, phase: Phase, now: datetime, **facts: object) -> None:
-    """Move the endpoint to `phase`, if the graph in `endpoints.states` has that move."""
-    moved = Endpoint.objects.filter(pk=claim.endpoint_id, phase__in=sources_of(phase)).update(
-        phase=phase, modified_at=now, **facts
-    )
-    if not moved:
-        raise AssertionError(f"endpoint {claim.endpoint_id} cannot move to {phase}")
-
-
-def _facts_changed(claim: Claim, reason: str, why: str, now: datetime) -> None:
-    """Counts, routing table and story of the endpoint, in the transaction that changed its facts."""
-    endpoint = _endpoint(claim)
-    recount(endpoint)
-    publish.publish(endpoint, now)
-    events.record(endpoint, reason, why, now)
-
-
-def _endpoint(claim: Claim) -> Endpoint:
-    return Endpoint.objects.get(pk=claim.endpoint_id)
-
-
-def _variant(variant_id: int):  # type: ignore[no-untyped-def]
+def _variant(variant_id: int) -> "QuerySet[EndpointVariant]":
     return EndpointVariant.objects.filter(pk=variant_id)
 
 
@@ -224,10 +251,15 @@ _PERFORM: dict[type, Callable[[Any, Claim], bool]] = {
     MarkStarting: _mark_starting,
     MarkReady: _mark_ready,
     NotePing: _note_ping,
+    NoteEnd: _note_end,
+    NoteShort: _note_short,
+    EndMove: _end_move,
     Drain: _drain,
     Terminate: _terminate,
     ForgetInstance: _forget,
     EnterService: _enter_service,
     GiveUp: _give_up,
+    RemoveVariant: _retire_variant,
     RemoveEndpoint: _remove_endpoint,
+    **deploy.PERFORM,
 }

@@ -16,12 +16,13 @@ from django.db import transaction
 from controlplane.auth.models import Installation
 from controlplane.core import clock
 from controlplane.core.ids import new_token, new_uuid
+from controlplane.core.offerings import Search, is_out_after
 from controlplane.endpoints.models import EndpointVariant
 from controlplane.fleet.models import Instance, LaunchAttempt
 from controlplane.fleet.states import AttemptStage, InstanceStage
-from workers.fleet import events, memory
+from workers.fleet import events, memory, moves
 from workers.fleet.actions import Launch, ResolveAttempt
-from workers.fleet.capacity import all_closed_after_refusal, backoff_seconds
+from workers.fleet.capacity import backoff_seconds
 from workers.fleet.plan import START_FAILURES_LIMIT
 from workers.loop.lease import Claim
 from workers.providers import registry
@@ -38,7 +39,7 @@ def launch(action: Launch, claim: Claim) -> bool:
     """Start the action's instances one by one until one is refused; always changes facts."""
     for number in range(action.count):
         attempt = _intend(action, claim, announce=number == 0)
-        if attempt is None or not _call(attempt, claim, _all_closed(action)):
+        if attempt is None or not _call(attempt, claim, _out_of_pools(action)):
             break
     return True
 
@@ -52,12 +53,14 @@ def resolve(action: ResolveAttempt, claim: Claim) -> bool:
     return _find(attempt, claim)
 
 
-def _all_closed(action: Launch) -> Callable[[], bool]:
-    return lambda: all_closed_after_refusal(action.variant, action.offering, clock.now())
+def _out_of_pools(action: Launch) -> Callable[[], bool]:
+    search = Search(action.variant.offerings, action.variant.short_since)
+    return lambda: is_out_after(search, action.offering, clock.now())
 
 
 def _intend(action: Launch, claim: Claim, *, announce: bool) -> LaunchAttempt | None:
-    """Commit the intent to launch; None when a half-open offering is being probed by somebody else."""
+    """Commit the intent to launch; None when a half-open offering is being probed by somebody else, or when as many
+    instances come home as may at once."""
     now = clock.now()
     with transaction.atomic():
         claim.confirm(now)
@@ -68,11 +71,16 @@ def _intend(action: Launch, claim: Claim, *, announce: bool) -> LaunchAttempt | 
             pool_id=action.offering.pool.id,
             provider=settings.HEADRACE.provider,
             zone=action.offering.zone,
+            market=action.offering.market,
+            hourly_price=action.offering.hourly_price,
             instance_type=action.offering.pool.instance_type,
+            replaces=action.replaces or None,
             stage=AttemptStage.INTENDED,
             is_probe=action.is_probe,
             called_at=now,
         )
+        if action.replaces and not moves.may_start(attempt, now):
+            return None
         if action.is_probe and not memory.take_probe(attempt, now):
             return None
         attempt.save(force_insert=True)
@@ -130,6 +138,7 @@ def _request(attempt: LaunchAttempt) -> LaunchRequest:
         model_data_url=container.get("ModelDataUrl", ""),
         model_data_download_timeout_seconds=attempt.variant.download_timeout_seconds,
         labels={"endpoint": attempt.endpoint.name, "variant": attempt.variant.name},
+        market=attempt.market,
     )
 
 
@@ -148,6 +157,9 @@ def _record_launch(attempt: LaunchAttempt, claim: Claim, instance: ProviderInsta
             token=attempt.token,
             instance_type=attempt.instance_type,
             zone=attempt.zone,
+            market=attempt.market,
+            hourly_price=attempt.hourly_price,
+            replaces=attempt.replaces,
             launched_at=instance.launched_at,
             stage=InstanceStage.PENDING,
             stage_since=now,
@@ -174,11 +186,13 @@ def _record_failure(
 def _after_refusal(
     attempt: LaunchAttempt, error: ProviderError, now: datetime, is_out_of_pools: Callable[[], bool]
 ) -> tuple[str, str]:
-    """Capacity and quota: remember it for everybody; when no pool is left open, walk the list again later."""
+    """Capacity, quota, or what nobody knows: remember it for everybody; with no pool left, walk the list again later."""
     until = memory.remember_refusal(attempt, error, now)
     sentence = (
         f"{attempt.instance_type} refused in {attempt.zone}: {error.message} Not asked again before {until:%H:%M:%S}."
     )
+    if attempt.replaces:
+        return "MoveRefused", f"{sentence} {moves.hold_down(attempt.variant, now)}"
     if is_out_of_pools():
         again = _pause(attempt, attempt.variant.refusals + 1, now)
         sentence = f"{sentence} No pool is left; the list is walked again at {again:%H:%M:%S}."
@@ -197,6 +211,8 @@ def _after_misconfiguration(
 ) -> tuple[str, str]:
     """The request can never work: no walk over the other pools, which would hide the cause."""
     memory.release_probe(attempt)
+    if attempt.replaces:
+        return "MoveRefused", f"{attempt.instance_type} cannot run this model: {moves.hold_down(attempt.variant, now)}"
     reason = (
         f"Please make sure all images included in the model for the production variant {attempt.variant.name} exist, "
         "and that the execution role used to create the model has permissions to access them. " + error.message
@@ -216,6 +232,7 @@ def _after_lost_reply(
 _AFTER = {
     ErrorKind.CAPACITY: _after_refusal,
     ErrorKind.QUOTA: _after_refusal,
+    ErrorKind.UNKNOWN: _after_refusal,
     ErrorKind.THROTTLED: _after_throttle,
     ErrorKind.MISCONFIGURED: _after_misconfiguration,
     ErrorKind.AMBIGUOUS: _after_lost_reply,

@@ -12,21 +12,18 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import Q, QuerySet
 
-from controlplane.fleet.models import CapacityMark, LaunchAttempt
+from controlplane.fleet.models import CapacityMark, Instance, LaunchAttempt
 from workers.fleet.capacity import PROBE_SECONDS, mark_seconds, streak_after
 from workers.providers.errors import ProviderError
 
 
 def remember_refusal(attempt: LaunchAttempt, error: ProviderError, now: datetime) -> datetime:
     """Close the attempt's offering for all endpoints; returns until when."""
-    mark = _marks(attempt.provider, attempt.zone, attempt.instance_type).select_for_update().first()
+    mark = _marks(attempt).select_for_update().first()
     streak = streak_after(mark.streak, mark.marked_at, now) if mark else 1
     until = now + timedelta(seconds=mark_seconds(error.kind, streak, settings.HEADRACE.capacity_mark_seconds))
     CapacityMark.objects.update_or_create(
-        provider=attempt.provider,
-        region=settings.HEADRACE.region,
-        zone=attempt.zone,
-        instance_type=attempt.instance_type,
+        **_key(attempt),
         defaults={
             "kind": error.kind.value,
             "message": error.message,
@@ -43,13 +40,18 @@ def remember_refusal(attempt: LaunchAttempt, error: ProviderError, now: datetime
 
 def forget_refusal(attempt: LaunchAttempt) -> None:
     """A launch worked: the offering is open again."""
-    _marks(attempt.provider, attempt.zone, attempt.instance_type).delete()
+    _marks(attempt).delete()
+
+
+def is_closed(attempt: LaunchAttempt, now: datetime) -> bool:
+    """Whether the attempt's offering is closed by now, whatever was seen of it when the launch was planned."""
+    return _marks(attempt).filter(Q(until__gt=now) | Q(probe_expires_at__gt=now)).exists()
 
 
 def take_probe(attempt: LaunchAttempt, now: datetime) -> bool:
     """Whether this attempt may probe a half-open offering; False when another one is at it or it closed meanwhile."""
     free = Q(probe_expires_at=None) | Q(probe_expires_at__lte=now)
-    marks = _marks(attempt.provider, attempt.zone, attempt.instance_type)
+    marks = _marks(attempt)
     if not marks.exists():
         return True
     return bool(
@@ -61,17 +63,38 @@ def take_probe(attempt: LaunchAttempt, now: datetime) -> bool:
 
 def release_probe(attempt: LaunchAttempt) -> None:
     """The probe ended without telling anything of capacity (a throttle, a misconfiguration): let another one try."""
-    _marks(attempt.provider, attempt.zone, attempt.instance_type).filter(probe_token=attempt.token).update(
-        probe_token="", probe_expires_at=None
+    _marks(attempt).filter(probe_token=attempt.token).update(probe_token="", probe_expires_at=None)
+
+
+def reopen(instance: Instance, now: datetime) -> None:
+    """An instance of this offering has ended, so there is room for at least one probe before the mark runs out."""
+    _marks(instance).filter(until__gt=now, kind="capacity").update(until=now)
+
+
+def note_interruption(instance: Instance, why: str, now: datetime) -> None:
+    """The market took an instance back: it has none to spare, so its offering is closed as after a refusal."""
+    CapacityMark.objects.update_or_create(
+        **_key(instance),
+        defaults={
+            "kind": "interrupted",
+            "message": why,
+            "marked_at": now,
+            "until": now + timedelta(seconds=settings.HEADRACE.capacity_mark_seconds),
+            "seen_by": instance.endpoint.name,
+        },
     )
 
 
-def reopen(provider: str, zone: str, instance_type: str, now: datetime) -> None:
-    """An instance of this type has ended, so there is room for at least one probe before the mark runs out."""
-    _marks(provider, zone, instance_type).filter(until__gt=now, kind="capacity").update(until=now)
+def _key(row: LaunchAttempt | Instance) -> dict[str, str]:
+    """What a mark is kept for: the offering of this attempt or instance."""
+    return {
+        "provider": row.provider,
+        "region": settings.HEADRACE.region,
+        "zone": row.zone,
+        "instance_type": row.instance_type,
+        "market": row.market,
+    }
 
 
-def _marks(provider: str, zone: str, instance_type: str) -> "QuerySet[CapacityMark]":
-    return CapacityMark.objects.filter(
-        provider=provider, region=settings.HEADRACE.region, zone=zone, instance_type=instance_type
-    )
+def _marks(row: LaunchAttempt | Instance) -> "QuerySet[CapacityMark]":
+    return CapacityMark.objects.filter(**_key(row))

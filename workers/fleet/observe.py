@@ -3,16 +3,22 @@
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 
+from controlplane.catalog.prices import hourly_price
 from controlplane.core import clock
-from controlplane.endpoints.models import Endpoint, EndpointVariant, VariantPool
+from controlplane.core.offerings import Mark, Offering, Pool
+from controlplane.endpoints.models import Deployment, Endpoint, EndpointVariant, VariantPool
+from controlplane.endpoints.options import Options
+from controlplane.endpoints.selectors import options_of, standing_variants
 from controlplane.fleet.models import CapacityMark, GatewayHeartbeat, Instance, LaunchAttempt
 from controlplane.fleet.states import LIVE_STAGES, OPEN_ATTEMPTS, InstanceStage
 from controlplane.invocations.selectors import running_by_instance
+from controlplane.metrics.selectors import alarm_states
 from workers.fleet import view as seen
 from workers.providers import registry
 from workers.providers.base import Health, InstanceStatus, Provider, ProviderInstance
@@ -25,6 +31,9 @@ PINGS_AT_ONCE = 16
 
 GATEWAY_LIVE_SECONDS = 10.0
 """A gateway that was not heard of for so long (it reports every second) is dead and asked for nothing any more."""
+
+NOTICE_SECONDS = 120.0
+"""An announced end without a time is taken for one in two minutes, the spot market's notice."""
 
 _SIGHTINGS = {
     InstanceStatus.PENDING: seen.Sighting.PENDING,
@@ -76,25 +85,33 @@ def _ping_all(provider: Provider, instances: list[ProviderInstance]) -> dict[str
 
 def view(endpoint_id: UUID, soundings: Soundings) -> seen.Endpoint:
     """The picture the planner is given: facts as stored now, with the soundings of this round."""
-    endpoint = Endpoint.objects.get(pk=endpoint_id)
+    endpoint = Endpoint.objects.select_related("deployment").get(pk=endpoint_id)
     provider = registry.get(settings.HEADRACE.provider)
-    variants = list(endpoint.variants.prefetch_related("pools"))
-    pools = {pool.id: _pool(pool) for variant in variants for pool in variant.pools.all()}
+    options = options_of(endpoint)
+    variants = list(standing_variants(endpoint))
+    pools = {pool.id: _pool(pool, options) for variant in variants for pool in variant.pools.all()}
     marks = _marks(provider.name, {pool.instance_type for pool in pools.values()})
     instances = list(Instance.objects.filter(endpoint=endpoint, stage__in=LIVE_STAGES).order_by("launched_at", "id"))
     attempts = list(LaunchAttempt.objects.filter(endpoint=endpoint, stage__in=OPEN_ATTEMPTS).order_by("called_at"))
     in_flight = _in_flight(instances)
+    markets = [market for market in options.markets if market in provider.markets] or list(provider.markets[:1])
+    deployment = getattr(endpoint, "deployment", None)
     return seen.Endpoint(
         id=str(endpoint.id),
         name=endpoint.name,
         phase=seen.Phase(endpoint.phase),
         consistency_window_seconds=provider.consistency_window_seconds,
+        revision=endpoint.revision,
+        deployment=_deployment(deployment) if deployment else None,
+        hourly_ceiling=options.hourly_ceiling,
         variants=tuple(
             _variant(
                 variant,
+                home_after_seconds=None if deployment else options.home_after_seconds,
                 offerings=tuple(
-                    seen.Offering(pools[pool.id], zone, marks.get((pool.instance_type, zone)))
+                    _offering(pools[pool.id], zone, market, marks)
                     for pool in variant.pools.all()
+                    for market in markets
                     for zone in provider.zones
                 ),
                 instances=tuple(
@@ -102,35 +119,74 @@ def view(endpoint_id: UUID, soundings: Soundings) -> seen.Endpoint:
                     for row in instances
                     if row.variant_id == variant.id
                 ),
-                attempts=tuple(
-                    seen.Attempt(row.token, pools[row.pool_id], row.zone, row.called_at)
-                    for row in attempts
-                    if row.variant_id == variant.id
-                ),
+                attempts=tuple(_attempt(row, pools[row.pool_id]) for row in attempts if row.variant_id == variant.id),
             )
             for variant in variants
         ),
     )
 
 
-def _pool(row: VariantPool) -> seen.Pool:
-    return seen.Pool(row.id, row.priority, row.position, row.instance_type)
+def _pool(row: VariantPool, options: Options) -> Pool:
+    patience = options.patience_seconds.get(row.instance_type, 0.0)
+    return Pool(row.id, row.priority, row.position, row.instance_type, patience)
 
 
-def _marks(provider: str, instance_types: set[str]) -> dict[tuple[str, str], seen.Mark]:
+def _offering(pool: Pool, zone: str, market: str, marks: "Marks") -> Offering:
+    mark = marks.get((pool.instance_type, market, zone))
+    return Offering(pool, zone, mark, market, hourly_price(pool.instance_type, market))
+
+
+def _attempt(row: LaunchAttempt, pool: Pool) -> seen.Attempt:
+    replaces = str(row.replaces) if row.replaces else ""
+    return seen.Attempt(row.token, pool, row.zone, row.called_at, replaces, float(row.hourly_price or 0))
+
+
+Marks = Mapping[tuple[str, str, str], Mark]
+"""By instance type, market and zone."""
+
+
+def _marks(provider: str, instance_types: set[str]) -> Marks:
     rows = CapacityMark.objects.filter(provider=provider, region=settings.HEADRACE.region, instance_type__in=instance_types)
     return {
-        (row.instance_type, row.zone): seen.Mark(
+        (row.instance_type, row.market, row.zone): Mark(
             row.kind, row.message, row.marked_at, row.until, row.seen_by, row.probe_expires_at
         )
         for row in rows
     }
 
 
+def _deployment(row: Deployment) -> seen.Deployment:
+    states = alarm_states(row.endpoint.account_id, row.alarms) if row.alarms else {}
+    return seen.Deployment(
+        to_revision=row.to_revision,
+        stage=seen.DeploymentStage(row.stage),
+        stage_since=row.stage_since,
+        step=row.step,
+        rolled_back_from=row.rolled_back_from,
+        share=row.share,
+        strategy=_strategy(row.strategy),
+        deadline=row.deadline,
+        alarms=tuple(name for name in row.alarms if name in states and states[name].state == "ALARM"),
+        failure_reason=row.failure_reason,
+    )
+
+
+def _strategy(stored: Mapping[str, Any]) -> seen.Strategy:
+    """The stored strategy; see `controlplane.endpoints.strategies.strategy_of`."""
+    sizes = {
+        name: seen.Size(seen.SizeUnit(stored[name]["unit"]), stored[name]["value"])
+        for name in ("size", "rollback_size")
+        if name in stored
+    }
+    waits = {name: float(stored[name]) for name in ("bake_seconds", "termination_wait_seconds") if name in stored}
+    return seen.Strategy(seen.Rollout(stored["rollout"]), **sizes, **waits)
+
+
 def _variant(
     row: EndpointVariant,
     *,
-    offerings: tuple[seen.Offering, ...],
+    home_after_seconds: float | None,
+    offerings: tuple[Offering, ...],
     instances: tuple[seen.Instance, ...],
     attempts: tuple[seen.Attempt, ...],
 ) -> seen.Variant:
@@ -150,10 +206,15 @@ def _variant(
         download_timeout_seconds=row.download_timeout_seconds,
         desired_weight=row.desired_weight,
         current_weight=row.current_weight,
+        revision=row.revision,
+        full_count=row.full_count,
+        short_since=row.short_since,
+        home_after_seconds=home_after_seconds,
+        move_not_before=row.move_not_before,
     )
 
 
-def _instance(row: Instance, pool: seen.Pool, soundings: Soundings, in_flight: int | None) -> seen.Instance:
+def _instance(row: Instance, pool: Pool, soundings: Soundings, in_flight: int | None) -> seen.Instance:
     reported = soundings.instances.get(row.provider_id)
     health = soundings.pings.get(row.provider_id)
     sighting = _SIGHTINGS[reported.status] if reported else _absent(row, soundings)
@@ -172,7 +233,19 @@ def _instance(row: Instance, pool: seen.Pool, soundings: Soundings, in_flight: i
         in_flight=in_flight,
         was_ready=row.ready_at is not None,
         terminate_asked_at=row.terminate_asked_at,
+        replaces=str(row.replaces) if row.replaces else "",
+        ends_at=row.ends_at,
+        notice=reported.notice if reported else "",
+        notice_ends_at=_announced_end(reported) if reported else None,
+        hourly_price=float(row.hourly_price or 0),
     )
+
+
+def _announced_end(reported: ProviderInstance) -> datetime | None:
+    """When a provider that announced an end will make it true, as far as it said."""
+    if not reported.notice:
+        return None
+    return reported.ends_at or clock.now() + timedelta(seconds=NOTICE_SECONDS)
 
 
 def _absent(row: Instance, soundings: Soundings) -> seen.Sighting:

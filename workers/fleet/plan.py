@@ -4,25 +4,30 @@
 decision needs is a stored fact in the view. Deletion comes first and needs nothing that may be missing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
+from controlplane.core.offerings import Search, Wait, next_offering
+from workers.fleet import homing, rollout
 from workers.fleet.actions import (
     Action,
     Drain,
     EnterService,
+    FailRollback,
     ForgetInstance,
     GiveUp,
     Launch,
+    NoteShort,
     Plan,
     RemoveEndpoint,
+    RemoveVariant,
     ResolveAttempt,
     Terminate,
 )
-from workers.fleet.capacity import Wait, next_offering
+from workers.fleet.rollout import Pause
 from workers.fleet.scale_in import victims
 from workers.fleet.upkeep import action_for
-from workers.fleet.view import Attempt, Endpoint, Instance, Phase, Stage, Variant
+from workers.fleet.view import Attempt, Deployment, DeploymentStage, Endpoint, Instance, Phase, Stage, Variant
 
 START_FAILURES_LIMIT = 3
 """So many instances in a row that never came up and the running operation fails: it is the model, not the capacity."""
@@ -34,6 +39,9 @@ BOOT_LOOK_FIRST_SECONDS = 0.25
 BOOT_LOOK_LAST_SECONDS = 5.0
 """A booting instance is looked at often while it is young: after a tenth of its age, within these bounds."""
 
+END_NOTICE_DRAIN_SECONDS = 60.0
+"""So long before an announced end the instance gets no new calls, replaced or not: a call may take as long."""
+
 END_LOOK_SECONDS = 1.0
 IDLE_LOOK_SECONDS = 300.0
 
@@ -44,6 +52,7 @@ NO_CAPACITY = (
 )
 
 _IN_OPERATION = frozenset({Phase.CREATING, Phase.UPDATING})
+_AT_REST = frozenset({Phase.IN_SERVICE, Phase.UPDATE_ROLLBACK_FAILED})
 _LIVE = frozenset({Stage.PENDING, Stage.STARTING, Stage.READY})
 
 
@@ -51,12 +60,45 @@ def plan(endpoint: Endpoint, now: datetime) -> Plan:
     """What to do about `endpoint` now, and when to look again at the latest."""
     if endpoint.phase in (Phase.DELETING, Phase.FAILED):
         return _plan_unwinding(endpoint, now)
-    plans = [plan_variant(variant, endpoint.phase, now) for variant in endpoint.variants]
+    if endpoint.deployment is not None:
+        return _plan_deployment(endpoint, endpoint.deployment, now)
+    plans = _plan_variants(endpoint, lambda variant: endpoint.phase, now)
     actions = _one_outcome([action for each in plans for action in each.actions])
-    why = " ".join(each.why for each in plans)
+    actions = actions or tuple(_remove(variant) for variant in endpoint.variants if _is_spent(variant, endpoint))
     if not actions and _has_settled(endpoint):
         actions = (EnterService(_in_service(endpoint)),)
-    return Plan(actions, min(each.look_again_at for each in plans), why)
+    return Plan(actions, min(each.look_again_at for each in plans), _sentence(endpoint, plans))
+
+
+def _plan_variants(endpoint: Endpoint, phase_of: Callable[[Variant], Phase], now: datetime) -> list[Plan]:
+    """A plan for each variant, in order; what one of them is about to spend is no longer there for the next."""
+    headroom = _headroom(endpoint)
+    plans = []
+    for variant in endpoint.variants:
+        found = plan_variant(variant, phase_of(variant), now, headroom)
+        plans.append(found)
+        if headroom is not None:
+            headroom -= sum(_cost(action) for action in found.actions if isinstance(action, Launch))
+    return plans
+
+
+def _headroom(endpoint: Endpoint) -> float | None:
+    """What more instances may cost per hour; draining and ending ones still cost, an open attempt may."""
+    if endpoint.hourly_ceiling is None:
+        return None
+    variants = endpoint.variants
+    spent = sum(instance.hourly_price for variant in variants for instance in variant.instances)
+    return endpoint.hourly_ceiling - spent - sum(a.hourly_price for variant in variants for a in variant.attempts)
+
+
+def _cost(launch: Launch) -> float:
+    return (launch.offering.hourly_price or 0.0) * launch.count
+
+
+def _sentence(endpoint: Endpoint, plans: list[Plan]) -> str:
+    """Where things stand, of the variants that are in service."""
+    pairs = zip(endpoint.variants, plans, strict=True)
+    return " ".join(each.why for variant, each in pairs if variant.revision == endpoint.revision or variant.instances)
 
 
 def _one_outcome(actions: list[Action]) -> tuple[Action, ...]:
@@ -65,6 +107,43 @@ def _one_outcome(actions: list[Action]) -> tuple[Action, ...]:
     if not given_up:
         return tuple(actions)
     return (*(action for action in actions if not isinstance(action, GiveUp | Launch)), given_up[0])
+
+
+def _plan_deployment(endpoint: Endpoint, deployment: Deployment, now: datetime) -> Plan:
+    """Look after both fleets; once they are quiet, the deployment's next move."""
+    turn = rollout.turn_back(deployment, now)
+    if turn is not None:
+        return Plan((turn,), now, turn.why)
+    plans = _plan_variants(endpoint, lambda variant: _deploying_phase(variant, deployment), now)
+    actions = _deployment_outcome([action for each in plans for action in each.actions], deployment)
+    look_again_at = min(each.look_again_at for each in plans)
+    why = _sentence(endpoint, plans)
+    if actions:
+        return Plan(actions, look_again_at, why)
+    move = rollout.next_move(endpoint, deployment, now)
+    if isinstance(move, Pause):
+        wakes = [look_again_at, move.until, *([deployment.deadline] if deployment.deadline else [])]
+        return Plan((), max(min(wakes), now), f"{move.why} {why}")
+    return Plan((move,), look_again_at, why)
+
+
+def _deploying_phase(variant: Variant, deployment: Deployment) -> Phase:
+    """The fleet that is to grow is in operation and may give up; the other one is only looked after."""
+    is_back = deployment.stage is DeploymentStage.ROLLING_BACK
+    is_growing = (variant.revision == deployment.to_revision) != is_back
+    return Phase.UPDATING if is_growing and (not is_back or variant.provision_deadline) else Phase.IN_SERVICE
+
+
+def _deployment_outcome(actions: list[Action], deployment: Deployment) -> tuple[Action, ...]:
+    """As `_one_outcome`: the new fleet's giving up turns the deployment back, the old one's fails the way back."""
+    found = _one_outcome(actions)
+    if not found or not isinstance(found[-1], GiveUp):
+        return found
+    given_up = found[-1]
+    if deployment.stage is DeploymentStage.ROLLING_BACK:
+        reason = f"{deployment.failure_reason} The roll-back failed too: {given_up.why}"
+        return (*found[:-1], FailRollback(given_up.variant, reason))
+    return (*found[:-1], rollout.roll_back(deployment, given_up.why))
 
 
 def _plan_unwinding(endpoint: Endpoint, now: datetime) -> Plan:
@@ -91,44 +170,78 @@ def _without_failure(action: Terminate | ForgetInstance) -> Terminate | ForgetIn
     return type(action)(action.variant, action.instance, action.why)
 
 
-def plan_variant(variant: Variant, phase: Phase, now: datetime) -> Plan:
-    """What to do about one variant of an endpoint that is to serve."""
+def plan_variant(variant: Variant, phase: Phase, now: datetime, headroom: float | None = None) -> Plan:
+    """What to do about one variant of an endpoint that is to serve; `headroom` as in `Search`."""
     upkeep = [(instance, action_for(variant, instance, now)) for instance in variant.instances]
-    staying = [i for i, action in upkeep if i.stage in _LIVE and not isinstance(action, Terminate | ForgetInstance)]
+    alive = [i for i, action in upkeep if i.stage in _LIVE and not isinstance(action, Terminate | ForgetInstance)]
+    movers = homing.movers(alive, now)
+    doomed = [instance for instance in alive if instance.ends_at is not None]
+    staying = [instance for instance in alive if instance not in movers and instance not in doomed]
     missing = variant.desired_count - len(staying)
     # An attempt may have come to nothing, so no instance has to go for it before that is known.
-    leaving = victims(tuple(staying), -missing)
-    actions: list[Action] = [action for instance, action in upkeep if action and instance not in leaving]
+    leaving = [*victims(tuple(staying), -missing), *_taken_away(variant, staying, doomed, now)]
+    actions: list[Action] = []
+    for instance, action in upkeep:
+        if action and instance not in leaving:
+            actions += homing.without_failure(variant, action) if instance.replaces else [action]
     actions += [_send_away(variant, instance) for instance in leaving]
+    actions += homing.arrivals(variant, alive, movers)
+    attempts = [attempt for attempt in variant.attempts if not attempt.replaces]
     wanted_attempts = 0 if _is_overdue(variant, phase, now) else missing
-    actions += [_resolve(variant, each, is_wanted=place < wanted_attempts) for place, each in enumerate(variant.attempts)]
+    actions += [_resolve(variant, each, is_wanted=place < wanted_attempts) for place, each in enumerate(attempts)]
+    actions += [_resolve(variant, each, is_wanted=missing == 0) for each in variant.attempts if each.replaces]
     look_again_at = _next_look(variant, now)
     why = f"Variant {variant.name} has {_ready_count(staying)} of {variant.desired_count} instance(s) serving."
-    unasked = missing - len(variant.attempts)
+    unasked = missing - len(attempts)
     if unasked > 0 and not _has_start_failure(actions):
-        step = _fill(variant, unasked, phase, now)
+        step = _fill(variant, unasked, phase, now, headroom)
+        actions += _short_from_now(variant)
         if isinstance(step, Wait):
             look_again_at = min(look_again_at, step.until)
             why = f"{why} {step.why}."
         else:
             actions.append(step)
+    elif phase is Phase.IN_SERVICE and not actions:
+        actions += homing.departure(variant, staying, movers, headroom, now)
     return Plan(tuple(actions), look_again_at, why)
 
 
-def _fill(variant: Variant, missing: int, phase: Phase, now: datetime) -> Launch | GiveUp | Wait:
+def _taken_away(variant: Variant, staying: list[Instance], doomed: list[Instance], now: datetime) -> list[Instance]:
+    """Announced to be taken away: sent away once a replacement serves, before it serves at all, or when time presses."""
+    is_replaced = _ready_count(staying) >= variant.desired_count
+    presses = now + timedelta(seconds=END_NOTICE_DRAIN_SECONDS)
+    return [i for i in doomed if is_replaced or i.stage is not Stage.READY or (i.ends_at and i.ends_at <= presses)]
+
+
+def _short_from_now(variant: Variant) -> list[Action]:
+    """Start the clock of patience, once, where a pool has any."""
+    is_patient = any(offering.pool.patience_seconds for offering in variant.offerings)
+    if variant.short_since is not None or not is_patient:
+        return []
+    return [NoteShort(variant, f"variant {variant.name} lacks an instance: the patience of its pools starts to run")]
+
+
+def _fill(variant: Variant, missing: int, phase: Phase, now: datetime, headroom: float | None) -> Launch | GiveUp | Wait:
     """How to get `missing` more instances: launch, wait, or give the running operation up."""
     if phase in _IN_OPERATION and variant.start_failures >= START_FAILURES_LIMIT:
         return GiveUp(variant, variant.start_failure_reason)
     if _is_overdue(variant, phase, now):
         return GiveUp(variant, NO_CAPACITY)
-    choice = next_offering(variant, now)
+    choice = next_offering(Search(variant.offerings, variant.short_since, variant.launch_not_before, headroom), now)
     if isinstance(choice, Wait):
         deadline = _deadline(variant, phase)
         return choice if deadline is None else Wait(min(choice.until, deadline), choice.why)
-    count = 1 if choice.is_probe else missing
+    count = 1 if choice.is_probe else _affordable(missing, choice.offering.hourly_price, headroom)
     pool = choice.offering.pool
     why = f"variant {variant.name} asks for {count} x {pool.instance_type} (priority {pool.priority})"
     return Launch(variant, choice.offering, count, choice.is_probe, f"{why}: {choice.why}" if choice.why else why)
+
+
+def _affordable(missing: int, price: float | None, headroom: float | None) -> int:
+    """As many as are missing, as far as the ceiling allows; the offering itself is known to fit at least once."""
+    if headroom is None or not price:
+        return missing
+    return max(min(missing, int((headroom + 1e-9) / price)), 1)
 
 
 def _deadline(variant: Variant, phase: Phase) -> datetime | None:
@@ -159,12 +272,22 @@ def _resolve(variant: Variant, attempt: Attempt, *, is_wanted: bool) -> ResolveA
     return ResolveAttempt(variant, attempt, is_wanted, why)
 
 
+def _is_spent(variant: Variant, endpoint: Endpoint) -> bool:
+    """Whether this is what an ended deployment left behind, and nothing of it is left to look after."""
+    is_in_use = variant.desired_count or variant.instances or variant.attempts
+    return variant.revision != endpoint.revision and not is_in_use
+
+
+def _remove(variant: Variant) -> RemoveVariant:
+    return RemoveVariant(variant, f"nothing is left of variant {variant.name} of revision {variant.revision}")
+
+
 def _has_settled(endpoint: Endpoint) -> bool:
     """Whether the running operation is over: everything wanted serves and nothing unwanted is left.
 
     A roll-back is over once the surplus is gone; an instance it lacks is healed in service.
     """
-    if endpoint.phase is Phase.IN_SERVICE:
+    if endpoint.phase in _AT_REST:
         return False
     for variant in endpoint.variants:
         staying = [instance for instance in variant.instances if instance.stage in _LIVE]
@@ -179,7 +302,7 @@ def _has_settled(endpoint: Endpoint) -> bool:
 def _in_service(endpoint: Endpoint) -> str:
     """Which instances serve, by variant and type."""
     parts = []
-    for variant in endpoint.variants:
+    for variant in (each for each in endpoint.variants if each.revision == endpoint.revision):
         counts: dict[str, int] = {}
         for instance in variant.instances:
             if instance.stage is Stage.READY:

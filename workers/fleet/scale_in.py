@@ -4,7 +4,7 @@ Not ready before ready, then the least wanted pool (the fallbacks go first), the
 newest. Documented by the service this mirrors for the pools; the rest is the order that wastes and interrupts least.
 """
 
-from workers.fleet.capacity import preference
+from controlplane.core.offerings import preference
 from workers.fleet.view import Instance, Stage
 
 _READINESS = {Stage.PENDING: 0, Stage.STARTING: 1, Stage.READY: 2}

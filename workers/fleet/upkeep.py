@@ -10,6 +10,7 @@ from workers.fleet.actions import (
     ForgetInstance,
     MarkReady,
     MarkStarting,
+    NoteEnd,
     NotePing,
     StartFailure,
     Terminate,
@@ -26,7 +27,10 @@ DRAIN_TIMEOUT_SECONDS = 3660.0
 """The longest asynchronous invocation (3,600 s) and a minute: nothing that is still running may be cut short."""
 
 TERMINATE_AGAIN_SECONDS = 30.0
-"""A terminate without effect is asked for again, without end: an instance is gone when its provider says so."""
+TERMINATE_AGAIN_LAST_SECONDS = 300.0
+"""A terminate without effect is asked for again, without end: an instance is gone when its provider says so. At first
+every 30 s, later after a tenth of the time it has taken so far, up to 5 min: for a provider that will not say whether the
+instance still lives, as late as that at once."""
 
 
 def action_for(variant: Variant, instance: Instance, now: datetime) -> Action | None:
@@ -37,6 +41,9 @@ def action_for(variant: Variant, instance: Instance, now: datetime) -> Action | 
         return _terminate_again(variant, instance, now)
     if instance.sighting is Sighting.EXITED:
         return _end_exited(variant, instance)
+    if instance.notice_ends_at is not None and instance.ends_at is None:
+        why = f"{_name(instance)} will be taken away at {instance.notice_ends_at:%H:%M:%S}: {instance.notice}"
+        return NoteEnd(instance, instance.notice_ends_at, why)
     return _BY_STAGE[instance.stage](variant, instance, now)
 
 
@@ -49,11 +56,15 @@ def _forget(variant: Variant, instance: Instance) -> ForgetInstance:
 
 def _terminate_again(variant: Variant, instance: Instance, now: datetime) -> Terminate | None:
     asked = instance.terminate_asked_at
-    if instance.sighting is Sighting.UNKNOWN and asked is not None:
-        return None
-    if asked is not None and now - asked < timedelta(seconds=TERMINATE_AGAIN_SECONDS):
+    if asked is not None and now - asked < timedelta(seconds=_terminate_again_seconds(instance, now)):
         return None
     return Terminate(variant, instance, f"{_name(instance)} has not ended yet: asked for its end again")
+
+
+def _terminate_again_seconds(instance: Instance, now: datetime) -> float:
+    if instance.sighting is Sighting.UNKNOWN:
+        return TERMINATE_AGAIN_LAST_SECONDS
+    return min(max(_age(instance, now) / 10, TERMINATE_AGAIN_SECONDS), TERMINATE_AGAIN_LAST_SECONDS)
 
 
 def _end_exited(variant: Variant, instance: Instance) -> Terminate:

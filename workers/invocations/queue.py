@@ -3,6 +3,7 @@
 LEASE_SECONDS is far longer than the clocks of two hosts may differ; the loop that works renews it every RENEW_SECONDS.
 """
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from controlplane.core import clock
 from controlplane.core.ids import new_uuid
-from controlplane.routing.table import Route, decode
+from controlplane.routing.table import Route, VariantRoute, decode
 from workers.invocations.plan import ABANDONED_TEXT, ATTEMPTS_LIMIT, DELETED_TEXT, EXPIRED_TEXT
 
 LEASE_SECONDS = 15.0
@@ -256,9 +257,26 @@ class FreeSlots:
             return []
         cap = route.async_inference.max_concurrent if route.async_inference else None
         cap = cap or self.DEFAULT_CONCURRENCY
-        ids = [UUID(target.instance_id) for variant in route.variants for target in variant.open_targets]
+        taking = [variant for variant in route.variants if variant.share > 0]
+        ids = [UUID(target.instance_id) for variant in taking for target in variant.open_targets]
         levels = sorted((level, place, key) for place, key in enumerate(ids) for level in range(running.get(key, 0), cap))
-        return [key for _, _, key in levels]
+        slots = [key for _, _, key in levels]
+        if all(variant.share == 1 for variant in taking):
+            return slots
+        return _by_share(slots, taking)
+
+
+def _by_share(slots: list[UUID], variants: Sequence[VariantRoute]) -> list[UUID]:
+    """The slots in a random order in which each revision comes first as often as its share of the calls says.
+
+    A weighted shuffle: the smallest of exponential draws with these rates (Efraimidis and Spirakis 2006).
+    """
+    rates = {
+        UUID(target.instance_id): variant.share / len(variant.open_targets)
+        for variant in variants
+        for target in variant.open_targets
+    }
+    return sorted(slots, key=lambda slot: random.expovariate(rates[slot]))
 
 
 async def _leased(connection: AsyncConnection, statement: str, params: dict[str, Any]) -> list[Leased]:

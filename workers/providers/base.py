@@ -33,7 +33,8 @@ class LaunchRequest:
     """Everything needed to start one instance.
 
     `token` is the caller's idempotency token (at most 64 ASCII characters): two launches with one token are one
-    launch. `owner` names the control plane that owns the instance, so that two of them can share a provider.
+    launch. `owner` names the control plane that owns the instance, so that two of them can share a provider. `market` is
+    one of the provider's `markets`.
     """
 
     token: str
@@ -45,6 +46,7 @@ class LaunchRequest:
     model_data_url: str = ""
     model_data_download_timeout_seconds: int = 1200
     labels: Mapping[str, str] = field(default_factory=dict)
+    market: str = "on-demand"
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,9 @@ class ProviderInstance:
     """An instance as its provider knows it.
 
     `address` is `host:port` of the container's HTTP server once RUNNING, else empty. `detail` is one line for humans:
-    an exit code, a last line of log. `failure` is set with EXITED and tells what went wrong in a word.
+    an exit code, a last line of log. `failure` is set with EXITED and tells what went wrong in a word; None there means
+    that the machine was taken away, which says nothing about the model. `notice` is one line for humans when the provider
+    has announced the end of an instance that still runs, and `ends_at` the time it named, if it named one.
     """
 
     provider_id: str
@@ -65,6 +69,8 @@ class ProviderInstance:
     address: str = ""
     detail: str = ""
     failure: "StartFailure | None" = None
+    notice: str = ""
+    ends_at: datetime | None = None
 
 
 class StartFailure(StrEnum):
@@ -88,6 +94,8 @@ class Provider(Protocol):
     name: str
     zones: tuple[str, ...]
     """Zones in which a launch can be asked for, most wanted first; at least one."""
+    markets: tuple[str, ...]
+    """What capacity can be bought as: `on-demand`, `spot`."""
 
     @property
     def consistency_window_seconds(self) -> float:

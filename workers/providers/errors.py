@@ -7,6 +7,7 @@
              MISCONFIGURED  the request can never work (image, role, subnet): stop and say so, do not walk the pools
              AMBIGUOUS      the call may or may not have happened: ask again by token before anything else
              GONE           the instance does not exist (any more): success for a terminate
+             UNKNOWN        a refusal that nobody has met yet: mark it for a short time, try the next pool, tell somebody
 
 What a controller does next depends on the kind alone, never on the message: the message is for humans.
 """
@@ -23,6 +24,7 @@ class ErrorKind(StrEnum):
     MISCONFIGURED = "misconfigured"
     AMBIGUOUS = "ambiguous"
     GONE = "gone"
+    UNKNOWN = "unknown"
 
 
 class ProviderError(Exception):

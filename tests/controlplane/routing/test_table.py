@@ -47,6 +47,8 @@ def test_the_document_names_its_members() -> None:
                         "is_draining": True,
                     }
                 ],
+                "share": 1.0,
+                "config_name": "",
             }
         ],
     }

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controlplane.core.offerings import Mark, Offering, is_closed, preference
 from tests.workers.fleet.worlds import (
     LIVE,
     NOW,
@@ -27,11 +28,10 @@ from tests.workers.fleet.worlds import (
     variants,
 )
 from workers.fleet import actions as do
-from workers.fleet.capacity import is_closed, preference
 from workers.fleet.plan import NO_CAPACITY, START_FAILURES_LIMIT, plan, plan_variant
 from workers.fleet.scale_in import victims
 from workers.fleet.upkeep import action_for
-from workers.fleet.view import Attempt, Endpoint, Mark, Offering, Phase, Sighting, Stage, Variant
+from workers.fleet.view import Attempt, Endpoint, Phase, Sighting, Stage, Variant
 
 ATTEMPT = Attempt("t", pool(), ZONE, ago(30))
 OVERDUE = {"provision_deadline": NOW}
@@ -171,7 +171,7 @@ def test_a_mark_that_has_run_out_is_probed_by_one_instance_only() -> None:
 def test_a_pool_that_somebody_probes_is_passed_over_and_the_sentence_says_so() -> None:
     (launch,) = of(do.Launch, plan(endpoint(variant(3, half_open(0, is_probed=True), opened(1))), NOW))
     assert (launch.offering.pool, launch.count, launch.is_probe) == (pool(1), 3, False)
-    assert "ml.t0.large skipped until" in launch.why
+    assert "ml.t0.large skipped while another launch probes it" in launch.why
 
 
 def test_equal_priorities_go_by_their_place_in_the_list() -> None:

@@ -10,21 +10,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from controlplane.core.offerings import Mark, Offering, Pool, Search, is_out_after
 from tests.fakes.clock import START
 from workers.fleet import actions as do
-from workers.fleet.capacity import all_closed_after_refusal, backoff_seconds, mark_seconds
-from workers.fleet.view import (
-    Attempt,
-    Endpoint,
-    Instance,
-    Mark,
-    Offering,
-    Phase,
-    Pool,
-    Sighting,
-    Stage,
-    Variant,
-)
+from workers.fleet.capacity import backoff_seconds, mark_seconds
+from workers.fleet.view import Attempt, Endpoint, Instance, Phase, Sighting, Stage, Variant
 
 NOW = START
 ZONE = "a"
@@ -223,7 +213,7 @@ class Model:
     def _refuse(self, action: do.Launch, now: datetime) -> None:
         kind = action.offering.pool.instance_type
         until = now + timedelta(seconds=mark_seconds("capacity", 1, 60.0))
-        is_out = all_closed_after_refusal(action.variant, action.offering, now)
+        is_out = is_out_after(Search(action.variant.offerings), action.offering, now)
         self._mark(kind, Mark("capacity", "no room", now, until, "e"))
         if is_out:
             streak = self.variant(action.variant.id).refusals + 1

@@ -1,0 +1,134 @@
+"""Reading the fleet: memory, free slots, tries, times and costs, as the pure parts take them. Never locks."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from decimal import Decimal
+from math import ceil
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Count, Max, Q
+
+from controlplane.catalog.limits import limits_of
+from controlplane.catalog.prices import hourly_price
+from controlplane.catalog.quotas import room
+from controlplane.core.offerings import Mark, Offering, Pool
+from controlplane.endpoints.models import EndpointVariant
+from controlplane.fleet.ladder import Key, Tries
+from controlplane.fleet.models import CapacityMark, Instance, LaunchAttempt
+from controlplane.fleet.placement import Boots
+from controlplane.fleet.spend import Stay
+from controlplane.fleet.states import LIVE_STAGES, OPEN_ATTEMPTS, AttemptStage, InstanceStage
+
+BOOTS_KEPT = 200
+"""So many of a type's latest starts are looked at: a new image or a new zone shows soon."""
+
+MarkKey = tuple[str, str, str]
+"""Instance type, zone, market."""
+
+
+def marks_of(provider: str, instance_types: Collection[str]) -> dict[MarkKey, Mark]:
+    """What is remembered of refusals of these types."""
+    rows = CapacityMark.objects.filter(provider=provider, region=settings.HEADRACE.region, instance_type__in=instance_types)
+    return {
+        (row.instance_type, row.zone, row.market): Mark(
+            row.kind, row.message, row.marked_at, row.until, row.seen_by, row.probe_expires_at
+        )
+        for row in rows
+    }
+
+
+def offerings_of(
+    pools: Iterable[Pool], zones: Iterable[str], markets: Iterable[str], marks: Mapping[MarkKey, Mark]
+) -> tuple[Offering, ...]:
+    """The offerings of a variant in the planner's order: within a pool market by market, each zone by zone."""
+    places = [(market, zone) for market in markets for zone in zones]
+    return tuple(
+        Offering(
+            pool,
+            zone,
+            marks.get((pool.instance_type, zone, market)),
+            market,
+            hourly_price(pool.instance_type, market),
+        )
+        for pool in pools
+        for market, zone in places
+    )
+
+
+def boots_of(provider: str, instance_types: Iterable[str]) -> dict[str, Boots]:
+    """How long instances of these types took from launch to ready; types that never came up are missing."""
+    found = {}
+    for instance_type in set(instance_types):
+        rows = Instance.objects.filter(provider=provider, instance_type=instance_type).exclude(ready_at=None)
+        times = rows.order_by("-launched_at").values_list("launched_at", "ready_at")[:BOOTS_KEPT]
+        seconds = sorted(max((ready_at - launched_at).total_seconds(), 0.0) for launched_at, ready_at in times)
+        if seconds:
+            found[instance_type] = Boots(_rank(seconds, 0.5), _rank(seconds, 0.9), len(seconds))
+    return found
+
+
+def _rank(ordered: list[float], share: float) -> float:
+    """The smallest value that at least this share of them does not exceed."""
+    return ordered[ceil(share * len(ordered)) - 1]
+
+
+def quota_room(account_id: str) -> dict[str, int]:
+    """How many more instances of each type the account's quotas leave, with the total under `*`; no limit: missing.
+
+    Counts what there is, not what is wanted: everything that a provider may still hold, and launches under way.
+    """
+    limits = limits_of(account_id)
+    if not limits:
+        return {}
+    live = Instance.objects.filter(endpoint__account_id=account_id, stage__in=LIVE_STAGES)
+    under_way = LaunchAttempt.objects.filter(endpoint__account_id=account_id, stage__in=OPEN_ATTEMPTS)
+    used: Counter[str] = Counter()
+    for rows in (live, under_way):
+        used.update(dict(rows.order_by().values_list("instance_type").annotate(Count("pk"))))
+    return room(limits, used)
+
+
+def tries_of(variants: Iterable[EndpointVariant]) -> dict[Key, Tries]:
+    """What came of asking each offering of these variants, by pool, zone and market."""
+    rows = LaunchAttempt.objects.filter(variant__in=list(variants)).order_by()
+    counted = rows.values("pool_id", "zone", "market").annotate(
+        asked=Count("pk"),
+        launched=Count("pk", filter=Q(stage=AttemptStage.SUCCEEDED)),
+        refused=Count("pk", filter=Q(stage=AttemptStage.REFUSED)),
+        under_way=Count("pk", filter=Q(stage__in=OPEN_ATTEMPTS)),
+        last_asked_at=Max("called_at"),
+    )
+    last = rows.exclude(error_kind="").order_by("pool_id", "zone", "market", "-called_at")
+    failures = {
+        (pool_id, zone, market): {"error_kind": kind, "message": message}
+        for pool_id, zone, market, kind, message in last.distinct("pool_id", "zone", "market").values_list(
+            "pool_id", "zone", "market", "error_kind", "message"
+        )
+    }
+    found = {}
+    for row in counted:
+        key = (row.pop("pool_id"), row.pop("zone"), row.pop("market"))
+        found[key] = Tries(**row, **failures.get(key, {}))
+    return found
+
+
+def stays_of(endpoint_id: UUID) -> list[Stay]:
+    """The times of all instances of an endpoint that are still told of, in the order of their launch."""
+    rows = Instance.objects.filter(endpoint_id=endpoint_id).select_related("variant").order_by("launched_at", "id")
+    return [
+        Stay(
+            row.variant.name,
+            row.instance_type,
+            row.market,
+            as_float(row.hourly_price),
+            row.launched_at,
+            row.stage_since if row.stage == InstanceStage.TERMINATED else None,
+        )
+        for row in rows
+    ]
+
+
+def as_float(price: Decimal | None) -> float | None:
+    """A stored price as the pure parts take it."""
+    return None if price is None else float(price)

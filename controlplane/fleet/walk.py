@@ -1,0 +1,214 @@
+"""Where the instances of an endpoint would land if it were created now. Pure: frozen facts in, a story out.
+
+The walk is the planner's own: round by round each variant asks the offering that `offerings.next_offering` names, a
+refusal marks it for all of them, and time moves only when everybody waits. What stands in for the provider is what it last
+said of its free slots; where it does not say (no cloud does) an offering that is asked is taken to be granted, and the
+landing is marked as not certain.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from controlplane.catalog.quotas import ALL
+from controlplane.core.offerings import (
+    ON_DEMAND,
+    Choice,
+    Mark,
+    Offering,
+    Search,
+    Standing,
+    Wait,
+    is_closed,
+    ladder,
+    next_offering,
+)
+from controlplane.fleet.placement import Circumstances, Landing, Preview, VariantPreview, Wanted
+
+_NO_LIMIT = 1 << 30
+
+
+def preview(wanted: Sequence[Wanted], around: Circumstances, now: datetime, refusal: str = "") -> Preview:
+    """Where the instances of an endpoint with these variants would land if it were created at `now`."""
+    walk = _Walk(around, now)
+    searches = [_Search(variant, now) for variant in wanted]
+    while walk.round(searches):
+        pass
+    return Preview(tuple(search.outcome(around, now) for search in searches), refusal, around.supply.seen_at)
+
+
+class _Search:
+    """One variant's search as it goes."""
+
+    def __init__(self, wanted: Wanted, now: datetime) -> None:
+        self.wanted = wanted
+        self.missing = wanted.count
+        self.deadline = now + timedelta(seconds=wanted.budget_seconds)
+        self.landings: list[Landing] = []
+        self.story: list[str] = []
+        self.is_over = wanted.count == 0
+        self.wakes_at = now
+
+    def land(self, landing: Landing) -> None:
+        """Instances found their place; those of one offering at one time are told as one."""
+        last = self.landings[-1] if self.landings else None
+        if last is not None and replace(last, count=1, why="") == replace(landing, count=1, why=""):
+            self.landings[-1] = replace(last, count=last.count + landing.count)
+        else:
+            self.landings.append(landing)
+        self.missing -= landing.count
+        self.is_over = self.missing == 0
+
+    def give_up(self, sentence: str) -> None:
+        """The search ends without having found everything."""
+        self.story.append(sentence)
+        self.is_over = True
+
+    def outcome(self, around: Circumstances, now: datetime) -> VariantPreview:
+        """What came of it."""
+        rungs = ladder(Search(self.wanted.offerings, headroom=around.ceiling), now)
+        return VariantPreview(self.wanted.name, self.wanted.count, tuple(self.landings), rungs, tuple(self.story))
+
+
+class _Walk:
+    """The rounds of all searches over one memory, one supply, one set of quotas and one ceiling."""
+
+    def __init__(self, around: Circumstances, now: datetime) -> None:
+        self._around = around
+        self._start = self._now = now
+        self._marks: dict[tuple[str, str, str], Mark | None] = {}
+        self._taken: dict[tuple[str, str], int] = {}
+        self._used: dict[str, int] = {}
+        self._spent = 0.0
+
+    def round(self, searches: Sequence[_Search]) -> bool:
+        """Let every search take a step; False once all are over."""
+        open_searches = [search for search in searches if not search.is_over]
+        headroom = None if self._around.ceiling is None else self._around.ceiling - self._spent
+        has_asked = False
+        for search in open_searches:
+            cost = self._step(search, headroom)
+            has_asked = has_asked or cost is not None
+            headroom = None if headroom is None else headroom - (cost or 0.0)
+        waiting = [search.wakes_at for search in open_searches if not search.is_over]
+        if not has_asked and waiting:
+            self._now = min(waiting)
+        return bool(waiting)
+
+    def _step(self, search: _Search, headroom: float | None) -> float | None:
+        """Ask for what one search lacks; what that launch may cost an hour, None when nothing was asked."""
+        if self._now >= search.deadline:
+            search.give_up(self._out_of_time(search))
+            return None
+        if not search.wanted.offerings:
+            search.give_up("The provider sells none of the markets that are asked for.")
+            return None
+        offerings = self._within_quotas(search)
+        if not offerings:
+            search.give_up(f"The quotas leave room for none of the {search.missing} instance(s) that are missing.")
+            return None
+        facts = Search(offerings, short_since=self._start, headroom=headroom)
+        choice = next_offering(facts, self._now)
+        if isinstance(choice, Wait):
+            self._wait(search, facts, choice)
+            return None
+        count = self._count(search, choice, headroom)
+        self._ask(search, choice, count)
+        return (choice.offering.hourly_price or 0.0) * count
+
+    def _out_of_time(self, search: _Search) -> str:
+        budget = search.wanted.budget_seconds / 60
+        return f"{search.missing} instance(s) would find no capacity within the budget of {budget:g} min."
+
+    def _within_quotas(self, search: _Search) -> tuple[Offering, ...]:
+        """The offerings that quotas leave room for, with their marks as they are by now."""
+        found = []
+        for offering in search.wanted.offerings:
+            if self._quota_left(offering) > 0:
+                found.append(replace(offering, mark=self._marks.get(_key(offering), offering.mark)))
+            else:
+                sentence = f"{offering.pool.instance_type} is passed over: the account's quota leaves no room for it."
+                _tell_once(search, sentence)
+        return tuple(found)
+
+    def _quota_left(self, offering: Offering) -> int:
+        name, room = offering.pool.instance_type, self._around.room
+        left = [room[each] - self._used.get(each, 0) for each in (name, ALL) if each in room]
+        return min(left, default=_NO_LIMIT)
+
+    def _wait(self, search: _Search, facts: Search, wait: Wait) -> None:
+        """Time may open something; a ceiling that rules everything out stays where it is."""
+        if all(rung.standing is Standing.TOO_DEAR for rung in ladder(facts, self._now)):
+            search.give_up(f"The ceiling rules out the {search.missing} instance(s) that are missing: {wait.why}.")
+            return
+        search.wakes_at = wait.until
+        minutes = (wait.until - self._start).total_seconds() / 60
+        _tell_once(search, f"It waits until {wait.until:%H:%M:%S} ({minutes:.1f} min from now): {wait.why}.")
+
+    def _count(self, search: _Search, choice: Choice, headroom: float | None) -> int:
+        """How many one launch asks for: a probe is one, and the ceiling must allow them all."""
+        price = choice.offering.hourly_price
+        count = 1 if choice.is_probe else min(search.missing, self._quota_left(choice.offering))
+        if headroom is None or not price:
+            return count
+        return max(min(count, int((headroom + 1e-9) / price)), 1)
+
+    def _ask(self, search: _Search, choice: Choice, count: int) -> None:
+        """Take what there is of the offering; where that is less than asked for, it is refused and marked."""
+        offering = choice.offering
+        slots = self._around.supply.of(offering)
+        place = (offering.zone, offering.pool.instance_type)
+        free = None if slots is None else max(slots - self._taken.get(place, 0), 0)
+        granted = count if free is None else min(count, free)
+        if granted:
+            self._grant(search, choice, granted, is_certain=free is not None)
+        if granted < count:
+            self._refuse(search, offering)
+
+    def _grant(self, search: _Search, choice: Choice, count: int, *, is_certain: bool) -> None:
+        offering, instance_type = choice.offering, choice.offering.pool.instance_type
+        place = (offering.zone, instance_type)
+        self._taken[place] = self._taken.get(place, 0) + count
+        for name in (instance_type, ALL):
+            self._used[name] = self._used.get(name, 0) + count
+        self._spent += (offering.hourly_price or 0.0) * count
+        self._marks[_key(offering)] = None
+        after = (self._now - self._start).total_seconds()
+        boots = self._around.boots.get(instance_type)
+        landing = Landing(replace(offering, mark=None), count, after, is_certain, boots, choice.why)
+        search.story.append(_landed(landing))
+        search.land(landing)
+
+    def _refuse(self, search: _Search, offering: Offering) -> None:
+        """Nothing free: the offering is marked; if it was closed already, every other one is too, and the walk ends."""
+        name = f"{offering.pool.instance_type} in {offering.zone}"
+        if is_closed(offering, self._now):
+            search.give_up(
+                f"Nothing is free for the {search.missing} instance(s) that are missing; {name} was the last hope."
+            )
+            return
+        until = self._now + timedelta(seconds=self._around.mark_seconds)
+        self._marks[_key(offering)] = Mark("capacity", "no free slot", self._now, until, "this preview")
+        search.story.append(
+            f"{name} has no free slot{' left' if search.landings else ''}: it would refuse, and be skipped."
+        )
+
+
+def _landed(landing: Landing) -> str:
+    offering = landing.offering
+    price = "at a price nobody knows" if landing.hourly_cost is None else f"at {landing.hourly_cost:.2f} USD/h"
+    market = "" if offering.market == ON_DEMAND else f", {offering.market}"
+    because = f" ({landing.why})" if landing.why else ""
+    sure = "" if landing.is_certain else " if the provider has it: it does not say what is free"
+    where = f"{offering.pool.instance_type} (priority {offering.pool.priority}{market}) in {offering.zone}"
+    return f"{landing.count} x {where} {price}{sure}{because}."
+
+
+def _tell_once(search: _Search, sentence: str) -> None:
+    if sentence not in search.story:
+        search.story.append(sentence)
+
+
+def _key(offering: Offering) -> tuple[str, str, str]:
+    """What a mark is kept by."""
+    return (offering.pool.instance_type, offering.zone, offering.market)
