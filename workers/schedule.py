@@ -2,8 +2,9 @@
 
     every half second   endpoints whose look is due: ring the workers' doorbell
                         endpoints still due after OVERDUE_SECONDS (no worker came): work on them here
-    every few seconds   heartbeat
-    10 s, later 2 min   orphan sweep (dense after the start, when a crash may just have left something behind)
+    every few seconds   heartbeat, alarms
+    10 s, later 2 min   orphan sweep and overdue ends, in a thread of their own, since a provider may be slow to answer
+                        (dense after the start, when a crash may just have left something behind)
     every hour          retention
 
 So the scan alone converges: with the broker down, flushed or deaf, this process does the work itself.
@@ -20,9 +21,11 @@ from django.db import InterfaceError, OperationalError, close_old_connections, c
 
 from controlplane.core import clock, hints
 from controlplane.observability import heartbeats
+from workers import offers
 from workers.loop.lease import due_endpoints
 from workers.loop.run import reconcile
-from workers.sweep import orphans, retention
+from workers.metrics import alarms
+from workers.sweep import orphans, overdue, retention
 
 SCAN_SECONDS = 0.5
 OVERDUE_SECONDS = 3.0
@@ -33,6 +36,8 @@ SCAN_LIMIT = 500
 WORKERS = 4
 
 BEAT_SECONDS = 2.0
+ALARM_SECONDS = 2.0
+OFFER_SECONDS = 5.0
 SWEEP_DENSE_SECONDS = 10.0
 SWEEP_DENSE_ROUNDS = 20
 SWEEP_SPARSE_SECONDS = 120.0
@@ -51,6 +56,8 @@ class Scheduler:
         self._rung: dict[UUID, float] = {}
         self._due_at: dict[str, float] = {}
         self._sweeps = 0
+        self._sweeper = ThreadPoolExecutor(1, thread_name_prefix="sweep")
+        self._sweeping: Future[None] | None = None
 
     def stop(self) -> None:
         """End `run` after its current step."""
@@ -65,11 +72,14 @@ class Scheduler:
                 log.warning("the database does not answer, the scan goes on when it does: %s", error)
                 connection.close()
         self._pool.shutdown()
+        self._sweeper.shutdown()
 
     def step(self) -> None:
         """One scan and whatever chore is due."""
         self.scan()
         self._chore("beat", BEAT_SECONDS, lambda: heartbeats.beat("scheduler", clock.now()))
+        self._chore("alarms", ALARM_SECONDS, lambda: alarms.evaluate_due(clock.now()))
+        self._chore("offer", OFFER_SECONDS, lambda: offers.tell(clock.now()))
         dense = self._sweeps < SWEEP_DENSE_ROUNDS
         self._chore("sweep", SWEEP_DENSE_SECONDS if dense else SWEEP_SPARSE_SECONDS, self._sweep)
         self._chore("retention", RETENTION_SECONDS, lambda: retention.sweep(clock.now()))
@@ -89,10 +99,12 @@ class Scheduler:
                 hints.doorbell().ring(hints.RECONCILE, endpoint_id)
 
     def _sweep(self) -> None:
+        if self._sweeping is not None and not self._sweeping.done():
+            return
         self._sweeps += 1
-        orphans.sweep(clock.now())
+        self._sweeping = self._sweeper.submit(_sweep_here)
 
-    def _chore(self, name: str, period_seconds: float, chore: Callable[[], None]) -> None:
+    def _chore(self, name: str, period_seconds: float, chore: Callable[[], object]) -> None:
         """Run `chore` when its period has passed; its first run comes with the first step."""
         if clock.monotonic() >= self._due_at.get(name, 0.0):
             self._due_at[name] = clock.monotonic() + period_seconds
@@ -103,5 +115,16 @@ def _reconcile_here(endpoint_id: UUID) -> None:
     """Work on one overdue endpoint in a thread of the scheduler."""
     try:
         reconcile(endpoint_id)
+    finally:
+        close_old_connections()
+
+
+def _sweep_here() -> None:
+    """One sweep in the sweeper's thread; whatever goes wrong, the next one takes up from what is stored."""
+    try:
+        overdue.sweep(clock.now())
+        orphans.sweep(clock.now())
+    except Exception:
+        log.exception("the sweep failed, the next one goes on")
     finally:
         close_old_connections()

@@ -64,7 +64,8 @@ def update_endpoint(*, arn: Arn, update: Update, now: datetime) -> None:
         _hold_old_fleet(endpoint)
         endpoint.revisions += 1
         variants = revisions.next_revision(endpoint, config, arn, _kept(endpoint, update.retained), now)
-        usage.check(arn.account_id, _demands(variants))
+        # The new fleet comes on top of the old one; its own rows are not counted twice.
+        usage.check(arn.account_id, _demands(variants), {row.id: 0 for row in variants})
         strategy = strategies.strategy_of(chosen or {}, is_surgeless=is_surgeless)
         timeout = strategies.execution_timeout_of(chosen or {})
         Deployment.objects.create(

@@ -1,8 +1,11 @@
 """Driving a control plane by hand: operations as a client would call them, rounds as the scheduler would run them."""
 
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Min
 
 from controlplane.config.operations import MODULES
 from controlplane.endpoints.models import Endpoint
@@ -18,6 +21,7 @@ from workers.providers.simulated.world import World
 
 assert MODULES, "importing them registered the operations"
 
+IMAGE = "headrace/reference"
 FIRST, SECOND, THIRD = "ml.g5.2xlarge", "ml.g4dn.xlarge", "ml.m5.large"
 
 
@@ -34,15 +38,40 @@ class Plane:
         context = Context(account, "key", settings.HEADRACE.region, "request", self.clock.now())
         return handler_of(operation)(context, params)
 
-    def create(self, name: str = "e", *, count: int = 1, types: tuple[str, ...] = (FIRST, SECOND), **variant: Any) -> None:
-        """Create an endpoint over pools of these types, in order of priority."""
+    def configure(
+        self, name: str, *, count: int = 1, types: tuple[str, ...] = (FIRST, SECOND), image: str = IMAGE, **variant: Any
+    ) -> None:
+        """Create a model and a configuration over pools of these types, in order of priority."""
         asynchronous = variant.pop("asynchronous", False)
-        self.call("CreateModel", ModelName=name, PrimaryContainer={"Image": "headrace/reference"})
+        self.call("CreateModel", ModelName=name, PrimaryContainer={"Image": image})
         pools = [{"InstanceType": each, "Priority": place} for place, each in enumerate(types, start=1)]
         shape = {"VariantName": "v", "ModelName": name, "InitialInstanceCount": count, "InstancePools": pools, **variant}
         extra = {"AsyncInferenceConfig": {"OutputConfig": {"S3OutputPath": "s3://bucket/out"}}} if asynchronous else {}
         self.call("CreateEndpointConfig", EndpointConfigName=name, ProductionVariants=[shape], **extra)
-        self.call("CreateEndpoint", EndpointName=name, EndpointConfigName=name)
+
+    def create(self, name: str = "e", *, tags: dict[str, str] | None = None, **config: Any) -> None:
+        """Create an endpoint with a configuration of its own (see `configure`)."""
+        self.configure(name, **config)
+        pairs = [{"Key": key, "Value": value} for key, value in (tags or {}).items()]
+        self.call("CreateEndpoint", EndpointName=name, EndpointConfigName=name, Tags=pairs)
+
+    def update(self, name: str = "e", config: str = "next", policy: dict[str, Any] | None = None, **params: Any) -> None:
+        """Want another configuration, with the DeploymentConfig given."""
+        extra = {"DeploymentConfig": policy} if policy else {}
+        self.call("UpdateEndpoint", EndpointName=name, EndpointConfigName=config, **extra, **params)
+
+    def until(self, is_so: Callable[[], bool], seconds: float = 600.0, step: float = 5.0) -> None:
+        """Work on whatever is due until something is so; fails when it is not within these seconds of the fake clock.
+
+        Time moves from one look to the next, by `step` at most.
+        """
+        end = self.clock.monotonic() + seconds
+        while not is_so():
+            assert self.clock.monotonic() < end, f"not so after {seconds} s: {self.story()}"
+            for endpoint_id, _due in due_endpoints(self.clock.now(), 100):
+                reconcile(endpoint_id)
+            due = Endpoint.objects.aggregate(due=Min("look_again_at"))["due"] or self.clock.now()
+            self.clock.step(min(max((due - self.clock.now()).total_seconds(), 0.05), step))
 
     def scale(self, name: str, count: int) -> None:
         """Want another number of instances."""
@@ -72,6 +101,10 @@ class Plane:
         """Serving instances by type, as a client sees them."""
         pools = self.describe(name)["ProductionVariants"][0]["InstancePools"]
         return {pool["InstanceType"]: pool["CurrentInstanceCount"] for pool in pools}
+
+    def live(self) -> dict[str, int]:
+        """The provider's instances by type, whatever they are doing."""
+        return dict(Counter(row.instance_type for row in self.world.live()))
 
     def asked(self) -> list[str]:
         """The types that launches asked for, in order, with what they were told."""

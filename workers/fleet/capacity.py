@@ -41,8 +41,12 @@ def mark_seconds(kind: str, streak: int, first_seconds: float) -> float:
     return float(min(first_seconds * 2 ** min(streak - 1, 16), max(MARK_LAST_SECONDS, first_seconds)))
 
 
-def streak_after(previous: int, marked_at: datetime, now: datetime) -> int:
-    """The streak of a mark that is refused again; refusals of one wave count once."""
-    if now - marked_at < timedelta(seconds=SAME_WAVE_SECONDS):
+def streak_after(previous: int, marked_at: datetime, until: datetime, now: datetime) -> int:
+    """The streak of a mark that is refused again; refusals of one wave count once.
+
+    A refusal after the mark's end (of a probe) always counts: a mark that is shorter than the walk over all pools must
+    grow until it outlives it, or the walk would go round among the first pools and never reach the last.
+    """
+    if now < until and now - marked_at < timedelta(seconds=SAME_WAVE_SECONDS):
         return previous
     return previous + 1

@@ -20,7 +20,7 @@ from controlplane.core.offerings import Search, is_out_after
 from controlplane.endpoints.models import EndpointVariant
 from controlplane.fleet.models import Instance, LaunchAttempt
 from controlplane.fleet.states import AttemptStage, InstanceStage
-from workers.fleet import events, memory, moves
+from workers.fleet import events, first_ask, memory, moves
 from workers.fleet.actions import Launch, ResolveAttempt
 from workers.fleet.capacity import backoff_seconds
 from workers.fleet.plan import START_FAILURES_LIMIT
@@ -31,6 +31,13 @@ from workers.providers.errors import ErrorKind, ProviderError
 
 MISCONFIGURED_PAUSE_SECONDS = 60.0
 """In steady state a request that can never work is tried again this late: somebody has to mend it first."""
+
+_LOST = (ErrorKind.AMBIGUOUS, ErrorKind.GONE)
+"""The call may have launched."""
+
+_TOLD_BY_TOKEN = (ErrorKind.CAPACITY, ErrorKind.QUOTA)
+"""Refusals of a repeat that a provider gives only where its token has launched nothing. Any other may have been given
+before the token was looked at, and says nothing of what the first call did."""
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +54,7 @@ def launch(action: Launch, claim: Claim) -> bool:
 def resolve(action: ResolveAttempt, claim: Claim) -> bool:
     """Finish the story of a launch whose outcome was lost; False when the provider still cannot say."""
     attempt = LaunchAttempt.objects.select_related("pool", "variant", "endpoint").get(token=action.attempt.token)
-    if action.is_wanted:
-        _call(attempt, claim, lambda: False)
-        return attempt.stage != AttemptStage.AMBIGUOUS
-    return _find(attempt, claim)
+    return _repeat(attempt, claim) if action.is_wanted else _find(attempt, claim)
 
 
 def _out_of_pools(action: Launch) -> Callable[[], bool]:
@@ -59,8 +63,8 @@ def _out_of_pools(action: Launch) -> Callable[[], bool]:
 
 
 def _intend(action: Launch, claim: Claim, *, announce: bool) -> LaunchAttempt | None:
-    """Commit the intent to launch; None when a half-open offering is being probed by somebody else, or when as many
-    instances come home as may at once."""
+    """Commit the intent to launch; None when a half-open offering is being probed by somebody else, when another endpoint
+    is finding out about this one, or when as many instances come home as may at once."""
     now = clock.now()
     with transaction.atomic():
         claim.confirm(now)
@@ -83,6 +87,9 @@ def _intend(action: Launch, claim: Claim, *, announce: bool) -> LaunchAttempt | 
             return None
         if action.is_probe and not memory.take_probe(attempt, now):
             return None
+        if action.offering.mark is None and (later := first_ask.wait_until(attempt, now)):
+            _variant(attempt).update(launch_not_before=later)
+            return None
         attempt.save(force_insert=True)
         if announce:
             detail = {"pool": attempt.instance_type, "zone": attempt.zone, "count": action.count}
@@ -102,8 +109,44 @@ def _call(attempt: LaunchAttempt, claim: Claim, is_out_of_pools: Callable[[], bo
     return True
 
 
+def _repeat(attempt: LaunchAttempt, claim: Claim) -> bool:
+    """Ask again with the same token, which launches at most once; False when the outcome is still not known."""
+    called_before, called_now = attempt.called_at, clock.now()
+    _set_called_at(attempt, called_now, lambda: claim.confirm(called_now))
+    try:
+        instance = registry.get(attempt.provider).launch(_request(attempt))
+    except ProviderError as error:
+        if error.kind in _LOST:
+            _still_unknown(attempt, claim, error)
+            return False
+        # Whatever the first call did, this one launched nothing: listings are as old as they were.
+        _set_called_at(attempt, called_before, lambda: claim.renew(clock.now()))
+        if error.kind not in _TOLD_BY_TOKEN:
+            return _find(attempt, claim)
+        _record_failure(attempt, claim, error, lambda: False)
+        return True
+    _record_launch(attempt, claim, instance)
+    return True
+
+
+def _set_called_at(attempt: LaunchAttempt, at: datetime, guard: Callable[[], None]) -> None:
+    """Commit when the last call went out that may have launched: listings are believed a window after that one."""
+    with transaction.atomic():
+        guard()
+        attempt.called_at = at
+        attempt.save(update_fields=["called_at"])
+
+
+def _still_unknown(attempt: LaunchAttempt, claim: Claim, error: ProviderError) -> None:
+    """One lost reply after the other: told once, so that an hour without a provider is one event and not thousands."""
+    if attempt.stage == AttemptStage.AMBIGUOUS:
+        claim.renew(clock.now())
+    else:
+        _record_failure(attempt, claim, error, lambda: False)
+
+
 def _find(attempt: LaunchAttempt, claim: Claim) -> bool:
-    """Resolve an attempt that is no longer wanted without starting anything; False when it is too early to tell."""
+    """Resolve an attempt without starting anything; False when it is too early to tell."""
     provider = registry.get(attempt.provider)
     try:
         instance = provider.find(attempt.token)
@@ -174,7 +217,7 @@ def _record_failure(
     attempt: LaunchAttempt, claim: Claim, error: ProviderError, is_out_of_pools: Callable[[], bool]
 ) -> None:
     now = clock.now()
-    stage = AttemptStage.AMBIGUOUS if error.kind in (ErrorKind.AMBIGUOUS, ErrorKind.GONE) else AttemptStage.REFUSED
+    stage = AttemptStage.AMBIGUOUS if error.kind in _LOST else AttemptStage.REFUSED
     with transaction.atomic():
         claim.renew(now)
         _close(attempt, stage, error.message, error.kind)

@@ -20,7 +20,7 @@ from workers.providers.errors import ProviderError
 def remember_refusal(attempt: LaunchAttempt, error: ProviderError, now: datetime) -> datetime:
     """Close the attempt's offering for all endpoints; returns until when."""
     mark = _marks(attempt).select_for_update().first()
-    streak = streak_after(mark.streak, mark.marked_at, now) if mark else 1
+    streak = streak_after(mark.streak, mark.marked_at, mark.until, now) if mark else 1
     until = now + timedelta(seconds=mark_seconds(error.kind, streak, settings.HEADRACE.capacity_mark_seconds))
     CapacityMark.objects.update_or_create(
         **_key(attempt),

@@ -6,12 +6,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from workers.providers.base import Provider
+from workers.providers.ec2.provider import Ec2Provider
 from workers.providers.local.provider import LocalProvider
 from workers.providers.simulated.provider import SimulatedProvider
 
 Factory = Callable[[Path, Mapping[str, str]], Provider]
 
 PROVIDERS: dict[str, Factory] = {
+    "ec2": Ec2Provider,
     "local": LocalProvider,
     "simulated": SimulatedProvider.stored,
 }

@@ -1,61 +1,111 @@
-"""The orphan sweep: instances that carry this control plane's name and that no row knows are ended.
+"""The orphan sweep: instances that carry this control plane's name and that no endpoint has are adopted or ended.
 
-The provider is listed first and the database second, so that an instance launched in between cannot look like an
-orphan. An instance younger than GRACE_SECONDS is left alone: its attempt may still be on its way into the database
-of a worker that was paused.
+    look (the provider, then the database) --> plan (pure) --> write down, adopt, end
+
+Every sweep takes up where the last one stopped, from what is stored and what the provider lists: a crash in between
+loses nothing, and several schedulers may sweep at once. What was found stands in `controlplane.orphans`.
 """
 
 import logging
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.conf import settings
+from django.db import transaction
 
-from controlplane.auth.models import Installation
-from controlplane.fleet.models import Instance, LaunchAttempt
-from controlplane.fleet.states import LIVE_STAGES, OPEN_ATTEMPTS
-from workers.providers import registry
-from workers.providers.base import ProviderInstance
-from workers.providers.errors import ErrorKind, ProviderError
-
-GRACE_SECONDS = 60.0
-"""Twice the longest claim."""
+from controlplane.fleet.overdue import is_to_be_told
+from controlplane.observability import events
+from controlplane.orphans.models import Orphan, Sweep
+from controlplane.orphans.states import OPEN, OrphanState
+from workers.sweep import record
+from workers.sweep.adopt import CannotAdopt, adopt
+from workers.sweep.end import end, gone, tell_overdue
+from workers.sweep.look import Look, look
+from workers.sweep.plan import Mode, Plan, Verdict, plan
 
 log = logging.getLogger(__name__)
 
 
 def sweep(now: datetime) -> list[str]:
-    """End every orphan; returns the provider ids it asked the end of."""
-    owner = Installation.objects.values_list("owner", flat=True).first()
-    if owner is None:
+    """Look for orphans and deal with them; returns the provider ids whose end was asked for."""
+    seen = look(now)
+    if seen is None:
         return []
-    provider = registry.get(settings.HEADRACE.provider)
-    try:
-        listed = provider.list_owned(owner)
-    except ProviderError as error:
-        log.warning("orphan sweep: the provider could not be listed: %s", error)
-        return []
-    return [orphan.provider_id for orphan in _orphans(listed, now) if _end(orphan)]
+    _close_gone(seen, now)
+    return _carry_out(seen, decide(seen), now)
 
 
-def _orphans(listed: list[ProviderInstance], now: datetime) -> list[ProviderInstance]:
-    tokens = [instance.token for instance in listed]
-    known = set(Instance.objects.filter(token__in=tokens, stage__in=LIVE_STAGES).values_list("token", flat=True))
-    known |= set(LaunchAttempt.objects.filter(token__in=tokens, stage__in=OPEN_ATTEMPTS).values_list("token", flat=True))
-    oldest_young = now - timedelta(seconds=GRACE_SECONDS)
-    return [instance for instance in listed if instance.token not in known and instance.launched_at < oldest_young]
-
-
-def _end(orphan: ProviderInstance) -> bool:
-    log.warning(
-        "orphan sweep: %s %s (launched %s) belongs to no endpoint: ended",
-        orphan.instance_type,
-        orphan.provider_id,
-        orphan.launched_at.isoformat(),
+def decide(seen: Look) -> Plan:
+    """What is to be done about what was seen, by the mode, the hold and the confirmation that stand."""
+    state = Sweep.objects.filter(pk=1).first() or Sweep()
+    return plan(
+        [each.suspect for each in seen.sighted],
+        len(seen.listed),
+        Mode(settings.HEADRACE.orphan_sweep),
+        held=state.held_why if state.held_since else "",
+        confirmed_at=state.confirmed_at,
     )
+
+
+def confirm(now: datetime) -> int:
+    """An operator says that what was found are orphans: from now on they are dealt with. Returns how many there are."""
+    with transaction.atomic():
+        Sweep.objects.update_or_create(
+            pk=1, defaults={"confirmed_at": now, "held_since": None, "held_why": "", "told_at": None}
+        )
+        events.record(
+            record.installation(), "OrphanSweepConfirmed", "An operator confirmed the orphans that were found.", now=now
+        )
+    return Orphan.objects.filter(state__in=OPEN).count()
+
+
+def _close_gone(seen: Look, now: datetime) -> None:
+    """What the provider no longer lists is gone; what a live row knows by now is adopted."""
+    suspects = {(each.instance.provider_id, each.instance.launched_at) for each in seen.sighted}
+    for orphan in Orphan.objects.filter(provider=seen.provider, state__in=(*OPEN, OrphanState.ADOPTED)):
+        identity = (orphan.provider_id, orphan.launched_at)
+        if identity not in seen.listed:
+            gone(orphan, now)
+        elif identity not in suspects and orphan.state == OrphanState.FOUND:
+            record.move(orphan, OrphanState.ADOPTED, "OrphanAdopted", f"{orphan} belongs to an endpoint after all", now)
+
+
+def _carry_out(seen: Look, decided: Plan, now: datetime) -> list[str]:
+    _note_hold(decided.hold, now)
+    to_end: list[tuple[Orphan, str]] = []
+    for sighted, decision in zip(seen.sighted, decided.decisions, strict=True):
+        orphan = record.found(seen.provider, sighted, now)
+        tell_overdue(orphan, now)
+        if decision.verdict is Verdict.LEAVE:
+            record.leave(orphan, decision.why)
+        elif decision.verdict is Verdict.END:
+            to_end.append((orphan, decision.why))
+        else:
+            _adopt(orphan, now)
+    return end(to_end, now)
+
+
+def _adopt(orphan: Orphan, now: datetime) -> None:
+    """Adopt, or leave it to the next sweep: by then its endpoint is free, or no longer lacks an instance."""
     try:
-        registry.get(settings.HEADRACE.provider).terminate(orphan.provider_id)
-    except ProviderError as error:
-        if error.kind is not ErrorKind.GONE:
-            log.warning("orphan sweep: %s could not be ended, tried again: %s", orphan.provider_id, error)
-        return False
-    return True
+        adopt(orphan, now)
+    except CannotAdopt as error:
+        log.info("orphan sweep: %s", error)
+        record.leave(orphan, str(error))
+
+
+def _note_hold(hold: str, now: datetime) -> None:
+    """Store that the sweep is held back, or no longer, and tell of it loudly: at once and then every hour."""
+    with transaction.atomic():
+        state, _ = Sweep.objects.select_for_update().get_or_create(pk=1)
+        if not hold:
+            if state.held_since is not None:
+                Sweep.objects.filter(pk=1).update(held_since=None, held_why="", told_at=None)
+                sentence = "The orphan sweep goes on: nothing that was in doubt is left."
+                events.record(record.installation(), "OrphanSweepResumed", sentence, now=now)
+            return
+        if not is_to_be_told(state.told_at, now):
+            return
+        Sweep.objects.filter(pk=1).update(held_since=state.held_since or now, held_why=hold, told_at=now)
+        sentence = f"The orphan sweep is held back and ends nothing: {hold}. `manage.py orphans --confirm` lets it go on."
+        log.error("%s", sentence)
+        events.record(record.installation(), "OrphanSweepHeld", sentence, now=now)

@@ -30,6 +30,11 @@ def get_capacity(data_dir: Path, instance_type: str, default: Mapping[str, int] 
     return DEFAULT_SLOTS if default is None else default.get(instance_type, 0)
 
 
+def named_types(data_dir: Path, default: Mapping[str, int] | None) -> set[str]:
+    """The types whose slots somebody has set."""
+    return set(_chosen(data_dir)) | set(default or {})
+
+
 def set_capacity(data_dir: Path, instance_type: str, slots: int) -> None:
     """Rehearse a shortage or its end; instances that live already are left alone. Raises ValueError below 0."""
     changed = check_slots({instance_type: slots}, "the capacity")

@@ -2,6 +2,7 @@
 
 import hashlib
 import subprocess
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -14,6 +15,7 @@ from workers.providers.local import capacity, processes, start
 from workers.providers.local.processes import Directory
 from workers.providers.local.runtimes import command_for, read_runtimes
 from workers.providers.ping import ping
+from workers.providers.slots import FreeSlots
 
 ZONE = "local"
 TERM_GRACE_SECONDS = 30.0
@@ -25,6 +27,7 @@ class LocalProvider:
 
     name = "local"
     zones: tuple[str, ...] = (ZONE,)
+    markets: tuple[str, ...] = ("on-demand",)
     consistency_window_seconds = 0.0
 
     def __init__(self, data_dir: Path, env: Mapping[str, str], grace_seconds: float = TERM_GRACE_SECONDS) -> None:
@@ -86,6 +89,13 @@ class LocalProvider:
         """Rehearse a shortage or its end; instances that live already are left alone."""
         capacity.set_capacity(self._data_dir, instance_type, slots)
 
+    def free_slots(self) -> FreeSlots:
+        """How many more instances could be launched now, by type; see `CountsSlots`."""
+        taken = self._taken()
+        names = capacity.named_types(self._data_dir, self._default_capacity) | taken.keys()
+        free = {(ZONE, name): max(self.capacity(name) - taken[name], 0) for name in names}
+        return FreeSlots(free, self.capacity(""))
+
     def _directory(self, token: str) -> Directory:
         """The directory of this token; its name is a digest, so nothing in the token can steer it."""
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
@@ -113,16 +123,20 @@ class LocalProvider:
             slots = self.capacity(instance_type)
         except ValueError as error:
             raise ProviderError(ErrorKind.MISCONFIGURED, str(error)) from error
-        taken = sum(
-            spec["instance_type"] == instance_type
-            for directory in processes.directories(self._data_dir)
-            if directory.holds_slot and (spec := directory.spec) is not None
-        )
+        taken = self._taken()[instance_type]
         if taken >= slots:
             raise ProviderError(
                 ErrorKind.CAPACITY,
                 f"Insufficient capacity: {taken} of {slots} slots for {instance_type} are taken on this host.",
             )
+
+    def _taken(self) -> Counter[str]:
+        """How many slots are taken, by type."""
+        return Counter(
+            str(spec["instance_type"])
+            for directory in processes.directories(self._data_dir)
+            if directory.holds_slot and (spec := directory.spec) is not None
+        )
 
     def _start(self, directory: Directory, request: LaunchRequest, command: list[str]) -> None:
         """Start the instance; a host that cannot (no disk, no processes) is asked again later."""

@@ -22,6 +22,7 @@ from workers.providers.simulated.world import (
     take,
     write_down,
 )
+from workers.providers.slots import FreeSlots
 
 ZONE = "simulated-a"
 
@@ -30,6 +31,7 @@ class SimulatedProvider:
     """See `workers.providers.base.Provider` for the contract and `World` for the knobs."""
 
     name = "simulated"
+    markets: tuple[str, ...] = ("on-demand",)
 
     def __init__(self, world: World, zones: tuple[str, ...] = (ZONE,), serve_address: str = "") -> None:
         """`serve_address` (`host:port`) is what every RUNNING instance reports, so that calls can be served."""
@@ -95,6 +97,16 @@ class SimulatedProvider:
         if is_sick:
             return Health(False, "/ping answered 500")
         return ping(instance.address, timeout_seconds) if instance.address else Health(True)
+
+    def free_slots(self) -> FreeSlots:
+        """How many more instances could be launched now, by zone and type; see `CountsSlots`."""
+        with self.world.transaction() as cursor:
+            free = {
+                (zone, name): max(self.world.free_slots(cursor, name, zone), 0)
+                for zone in self.zones
+                for name in self.world.named_types(cursor)
+            }
+            return FreeSlots(free, self.world.free_slots(cursor, "", self.zones[0]))
 
     def _launch(self, cursor: sqlite3.Cursor, request: LaunchRequest) -> tuple[Row | None, ProviderError | None]:
         """What happens (the row), and what the caller is told (the error), which need not be the same."""

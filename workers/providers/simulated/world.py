@@ -149,6 +149,11 @@ class World:
         )
         return slots - int(cursor.fetchone()[0])
 
+    def named_types(self, cursor: sqlite3.Cursor) -> set[str]:
+        """The types whose free slots may differ from those of a type that nobody named and nobody runs."""
+        cursor.execute("SELECT instance_type FROM capacity UNION SELECT instance_type FROM instance")
+        return {str(row[0]) for row in cursor.fetchall()} | set(self._default_capacity or {})
+
     def _default_slots(self, instance_type: str) -> int:
         if self._default_capacity is None:
             return UNLIMITED
