@@ -1,6 +1,7 @@
 """A control plane in one process: the real database, the simulated world, a clock moved by hand, and no messages."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from django.conf import settings
@@ -31,3 +32,11 @@ def plane(transactional_db: None, fake_clock: FakeClock, monkeypatch: pytest.Mon
     Installation.objects.create(id=1, owner="tests", created_at=fake_clock.now())
     yield Plane(provider, fake_clock)
     provider.world.close()
+
+
+@pytest.fixture
+def prices(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """The operator's price table, to be written into."""
+    table: dict[str, float] = {}
+    monkeypatch.setattr(settings, "HEADRACE", replace(settings.HEADRACE, prices=table))
+    return table

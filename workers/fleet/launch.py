@@ -22,7 +22,7 @@ from controlplane.fleet.models import Instance, LaunchAttempt
 from controlplane.fleet.states import AttemptStage, InstanceStage
 from workers.fleet import events, first_ask, memory, moves
 from workers.fleet.actions import Launch, ResolveAttempt
-from workers.fleet.capacity import backoff_seconds
+from workers.fleet.capacity import ask_again_seconds, backoff_seconds
 from workers.fleet.plan import START_FAILURES_LIMIT
 from workers.loop.lease import Claim
 from workers.providers import registry
@@ -162,6 +162,14 @@ def _find(attempt: LaunchAttempt, claim: Claim) -> bool:
         claim.renew(clock.now())
         _close(attempt, AttemptStage.ABSENT, "the provider knows no instance with this token")
     return True
+
+
+def _is_time_to_ask(attempt: LaunchAttempt) -> bool:
+    """Whether a lost outcome is asked about (again) now; the token says by how much to keep apart from others."""
+    if attempt.ended_at is None:
+        return True
+    unknown, spread = attempt.ended_at - attempt.called_at, int(attempt.token[:8], 16) / 2**32
+    return clock.now() - attempt.ended_at >= timedelta(seconds=ask_again_seconds(unknown.total_seconds(), spread))
 
 
 def _is_settled(attempt: LaunchAttempt, provider: Provider) -> bool:

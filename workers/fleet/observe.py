@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Q
 
 from controlplane.catalog.prices import hourly_price
 from controlplane.core import clock
@@ -20,6 +21,7 @@ from controlplane.fleet.states import LIVE_STAGES, OPEN_ATTEMPTS, InstanceStage
 from controlplane.invocations.selectors import running_by_instance
 from controlplane.metrics.selectors import alarm_states
 from workers.fleet import view as seen
+from workers.fleet.pace import MEMORY_SECONDS, SHORT_LIFE_SECONDS
 from workers.providers import registry
 from workers.providers.base import Health, InstanceStatus, Provider, ProviderInstance
 from workers.providers.errors import ProviderError
@@ -94,6 +96,7 @@ def view(endpoint_id: UUID, soundings: Soundings) -> seen.Endpoint:
     instances = list(Instance.objects.filter(endpoint=endpoint, stage__in=LIVE_STAGES).order_by("launched_at", "id"))
     attempts = list(LaunchAttempt.objects.filter(endpoint=endpoint, stage__in=OPEN_ATTEMPTS).order_by("called_at"))
     in_flight = _in_flight(instances)
+    short_lives = _short_lives(endpoint)
     markets = [market for market in options.markets if market in provider.markets] or list(provider.markets[:1])
     deployment = getattr(endpoint, "deployment", None)
     return seen.Endpoint(
@@ -108,6 +111,7 @@ def view(endpoint_id: UUID, soundings: Soundings) -> seen.Endpoint:
             _variant(
                 variant,
                 home_after_seconds=None if deployment else options.home_after_seconds,
+                short_lives=tuple(short_lives.get(variant.id, ())),
                 offerings=tuple(
                     _offering(pools[pool.id], zone, market, marks)
                     for pool in variant.pools.all()
@@ -124,6 +128,26 @@ def view(endpoint_id: UUID, soundings: Soundings) -> seen.Endpoint:
             for variant in variants
         ),
     )
+
+
+def _short_lives(endpoint: Endpoint) -> dict[int, list[datetime]]:
+    """When instances ended soon after they had come to serve, by variant id.
+
+    Only those that came since the endpoint's last wish or change of phase: what a wish sends away was there before it.
+    """
+    lately = clock.now() - timedelta(seconds=MEMORY_SECONDS)
+    ended = Instance.objects.filter(
+        *(Q(endpoint=endpoint), Q(stage__in=(InstanceStage.TERMINATING, InstanceStage.TERMINATED))),
+        *(Q(ready_at__gt=endpoint.modified_at), Q(stage_since__gt=lately)),
+    )
+    found: dict[int, list[datetime]] = {}
+    for variant_id, ready_at, asked_at, stage_since in ended.values_list(
+        "variant_id", "ready_at", "terminate_asked_at", "stage_since"
+    ):
+        end = asked_at or stage_since
+        if end - ready_at < timedelta(seconds=SHORT_LIFE_SECONDS):
+            found.setdefault(variant_id, []).append(end)
+    return found
 
 
 def _pool(row: VariantPool, options: Options) -> Pool:
@@ -186,6 +210,7 @@ def _variant(
     row: EndpointVariant,
     *,
     home_after_seconds: float | None,
+    short_lives: tuple[datetime, ...],
     offerings: tuple[Offering, ...],
     instances: tuple[seen.Instance, ...],
     attempts: tuple[seen.Attempt, ...],
@@ -211,6 +236,7 @@ def _variant(
         short_since=row.short_since,
         home_after_seconds=home_after_seconds,
         move_not_before=row.move_not_before,
+        short_lives=short_lives,
     )
 
 

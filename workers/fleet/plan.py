@@ -7,8 +7,8 @@ decision needs is a stored fact in the view. Deletion comes first and needs noth
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
-from controlplane.core.offerings import Search, Wait, next_offering
-from workers.fleet import homing, rollout
+from controlplane.core.offerings import Search, Standing, Wait, ladder, next_offering
+from workers.fleet import homing, pace, rollout
 from workers.fleet.actions import (
     Action,
     Drain,
@@ -226,8 +226,9 @@ def _fill(variant: Variant, missing: int, phase: Phase, now: datetime, headroom:
     if phase in _IN_OPERATION and variant.start_failures >= START_FAILURES_LIMIT:
         return GiveUp(variant, variant.start_failure_reason)
     if _is_overdue(variant, phase, now):
-        return GiveUp(variant, NO_CAPACITY)
-    choice = next_offering(Search(variant.offerings, variant.short_since, variant.launch_not_before, headroom), now)
+        return GiveUp(variant, _no_capacity(variant, headroom, now))
+    search = Search(variant.offerings, variant.short_since, variant.launch_not_before, headroom)
+    choice = pace.rest(variant, now) or next_offering(search, now)
     if isinstance(choice, Wait):
         deadline = _deadline(variant, phase)
         return choice if deadline is None else Wait(min(choice.until, deadline), choice.why)
@@ -235,6 +236,13 @@ def _fill(variant: Variant, missing: int, phase: Phase, now: datetime, headroom:
     pool = choice.offering.pool
     why = f"variant {variant.name} asks for {count} x {pool.instance_type} (priority {pool.priority})"
     return Launch(variant, choice.offering, count, choice.is_probe, f"{why}: {choice.why}" if choice.why else why)
+
+
+def _no_capacity(variant: Variant, headroom: float | None, now: datetime) -> str:
+    """The FailureReason of a search in vain, with what the ceiling ruled out."""
+    rungs = ladder(Search(variant.offerings, headroom=headroom), now)
+    dear = dict.fromkeys(rung.why for rung in rungs if rung.standing is Standing.TOO_DEAR)
+    return " ".join([NO_CAPACITY, *(f"{why}." for why in dear)])
 
 
 def _affordable(missing: int, price: float | None, headroom: float | None) -> int:

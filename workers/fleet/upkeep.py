@@ -70,6 +70,8 @@ def _terminate_again_seconds(instance: Instance, now: datetime) -> float:
 def _end_exited(variant: Variant, instance: Instance) -> Terminate:
     if instance.was_ready or instance.stage is Stage.DRAINING:
         return Terminate(variant, instance, f"{_name(instance)} exited while serving: {instance.detail}")
+    if not instance.failure:
+        return Terminate(variant, instance, f"{_name(instance)} was taken away before it was ready: {instance.detail}")
     if instance.failure == "model_data":
         reason = f"Failed to download model data for container for production variant {variant.name}. {instance.detail}"
         return Terminate(variant, instance, f"{_name(instance)} got no model data", StartFailure(reason, is_final=True))

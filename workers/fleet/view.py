@@ -92,6 +92,7 @@ class Attempt:
 class Variant:
     """A production variant of one revision: what is wanted, what there is, and the clocks of its running operation.
 
+    `short_lives` are the ends of instances that served only briefly; see `pace`.
     `full_count` is the count with which it serves alone, while a deployment moves `desired_count`. `short_since` is
     since when it lacks an instance. `home_after_seconds` is how long the preferred type must have been open before a
     fallback is replaced (None: never), `move_not_before` the hold-down after such a move.
@@ -117,6 +118,7 @@ class Variant:
     short_since: datetime | None = None
     home_after_seconds: float | None = None
     move_not_before: datetime | None = None
+    short_lives: tuple[datetime, ...] = ()
 
 
 class Rollout(StrEnum):

@@ -1,5 +1,7 @@
 """Looking after one instance: each stage has its own clock and its own words."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.workers.fleet.worlds import NOW, ago, instance, variant
@@ -8,6 +10,7 @@ from workers.fleet.upkeep import (
     BOOT_TIMEOUT_SECONDS,
     DRAIN_TIMEOUT_SECONDS,
     FAILED_PINGS_LIMIT,
+    TERMINATE_AGAIN_LAST_SECONDS,
     TERMINATE_AGAIN_SECONDS,
     action_for,
 )
@@ -19,6 +22,11 @@ VARIANT = variant(1, startup_timeout_seconds=60.0, download_timeout_seconds=100.
 def told(row: Instance) -> do.Action | None:
     """What is to be done about this instance."""
     return action_for(VARIANT, row, NOW)
+
+
+def exited(**facts: str) -> Instance:
+    """An instance that ended before it was ready."""
+    return replace(instance(stage=Stage.STARTING, sighting=Sighting.EXITED), **facts)
 
 
 def failure_of(row: Instance) -> do.StartFailure | None:
@@ -58,8 +66,12 @@ def test_a_model_that_is_not_up_in_its_time_is_not_tried_again() -> None:
     assert failure.reason.endswith("Last seen: /ping answered 503.")
 
 
+def test_a_machine_that_is_taken_away_before_it_serves_says_nothing_about_the_model() -> None:
+    assert failure_of(exited(detail="the market takes it back")) is None
+
+
 def test_a_container_that_exits_at_start_is_counted_with_its_last_words() -> None:
-    failure = failure_of(instance(stage=Stage.STARTING, sighting=Sighting.EXITED, detail="exited with code 3: no GPU."))
+    failure = failure_of(exited(detail="exited with code 3: no GPU.", failure="container_exited"))
     assert failure is not None
     assert not failure.is_final
     assert failure.reason.endswith("Last seen: exited with code 3: no GPU.")
@@ -127,6 +139,19 @@ def test_an_end_without_effect_is_asked_for_again(sighting: Sighting) -> None:
     assert "again" in again.why
 
 
+@pytest.mark.parametrize(("age", "wait"), [(60, 30), (600, 60), (2000, 200), (99_999, 300)])
+def test_an_end_that_takes_long_is_asked_for_less_often_but_without_end(age: float, wait: float) -> None:
+    facts = {"stage": Stage.TERMINATING, "sighting": Sighting.RUNNING, "age": age}
+    assert told(instance(**facts, terminate_asked_at=ago(wait - 1))) is None
+    assert isinstance(told(instance(**facts, terminate_asked_at=ago(wait))), do.Terminate)
+
+
+def test_an_end_is_not_asked_for_often_while_the_provider_says_nothing() -> None:
+    facts = {"stage": Stage.TERMINATING, "sighting": Sighting.UNKNOWN}
+    assert told(instance(**facts, terminate_asked_at=ago(TERMINATE_AGAIN_LAST_SECONDS - 1))) is None
+    assert isinstance(told(instance(**facts, terminate_asked_at=ago(TERMINATE_AGAIN_LAST_SECONDS))), do.Terminate)
+
+
 def test_an_end_that_was_never_asked_for_is_asked_for_at_once() -> None:
     row = instance(stage=Stage.TERMINATING, sighting=Sighting.UNKNOWN, terminate_asked_at=None)
     assert isinstance(told(row), do.Terminate)
@@ -134,7 +159,8 @@ def test_an_end_that_was_never_asked_for_is_asked_for_at_once() -> None:
 
 def test_an_instance_is_forgotten_only_when_its_provider_says_it_is_gone() -> None:
     asked = ago(9999)
-    assert told(instance(stage=Stage.TERMINATING, sighting=Sighting.UNKNOWN, terminate_asked_at=asked)) is None
+    unknown = instance(stage=Stage.TERMINATING, sighting=Sighting.UNKNOWN, terminate_asked_at=asked)
+    assert isinstance(told(unknown), do.Terminate), "asked again, since nobody says whether it still lives"
     gone = told(instance(stage=Stage.TERMINATING, sighting=Sighting.GONE, terminate_asked_at=asked))
     assert isinstance(gone, do.ForgetInstance)
     assert gone.start_failure is None

@@ -31,7 +31,7 @@ class SimulatedProvider:
     """See `workers.providers.base.Provider` for the contract and `World` for the knobs."""
 
     name = "simulated"
-    markets: tuple[str, ...] = ("on-demand",)
+    markets: tuple[str, ...] = ("on-demand", "spot")
 
     def __init__(self, world: World, zones: tuple[str, ...] = (ZONE,), serve_address: str = "") -> None:
         """`serve_address` (`host:port`) is what every RUNNING instance reports, so that calls can be served."""
@@ -151,6 +151,7 @@ class SimulatedProvider:
     def _show(self, row: Row) -> ProviderInstance:
         status = self._status(row, clock.now())
         has_exited = status is InstanceStatus.EXITED
+        is_announced = row.exits_at is not None and not row.failure and not has_exited
         return ProviderInstance(
             provider_id=row.provider_id,
             token=row.token,
@@ -161,7 +162,9 @@ class SimulatedProvider:
             launched_at=row.launched_at,
             address=self._serve_address if status is InstanceStatus.RUNNING else "",
             detail=row.detail if has_exited else "",
-            failure=StartFailure(row.failure) if has_exited else None,
+            failure=StartFailure(row.failure) if has_exited and row.failure else None,
+            notice=row.detail if is_announced else "",
+            ends_at=row.exits_at if is_announced else None,
         )
 
     @staticmethod

@@ -122,6 +122,14 @@ class World:
                 (to_text(clock.now()), failure.value, detail, provider_id),
             )
 
+    def interrupt(self, provider_id: str, at: datetime, notice: str = "the market takes it back") -> None:
+        """Announce that an instance will be taken away at this time, as a spot market or a retirement does."""
+        with self.transaction() as cursor:
+            cursor.execute(
+                "UPDATE instance SET exits_at = ?, failure = '', detail = ? WHERE provider_id = ?",
+                (to_text(at), notice, provider_id),
+            )
+
     def live(self) -> list[Row]:
         """Every instance there is, in the order of their launches."""
         with self.transaction() as cursor:
