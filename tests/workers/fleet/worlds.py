@@ -18,8 +18,12 @@ from workers.fleet.view import Attempt, Endpoint, Instance, Phase, Sighting, Sta
 
 NOW = START
 ZONE = "a"
+HOLD_DOWN_SECONDS = 1800.0
 LIVE = (Stage.PENDING, Stage.STARTING, Stage.READY)
-SERVING_PHASES = (Phase.CREATING, Phase.IN_SERVICE, Phase.UPDATING, Phase.ROLLING_BACK)
+SERVING_PHASES = (
+    *(Phase.CREATING, Phase.IN_SERVICE, Phase.UPDATING, Phase.ROLLING_BACK),
+    Phase.UPDATE_ROLLBACK_FAILED,
+)
 
 
 def ago(seconds: float) -> datetime:
@@ -140,6 +144,39 @@ def endpoints(draw: st.DrawFn, phases: tuple[Phase, ...] = tuple(Phase)) -> Endp
     return Endpoint("e", "e", draw(st.sampled_from(phases)), rows)
 
 
+@st.composite
+def restless_variants(draw: st.DrawFn) -> Variant:
+    """A variant as `variants` makes it, with moves under way, announced ends, prices and patience."""
+    row = draw(variants())
+    ids = [each.id for each in row.instances]
+    instances = tuple(
+        replace(
+            each,
+            replaces=draw(st.sampled_from(["", "", *(other for other in ids if other != each.id), "gone"])),
+            ends_at=draw(_maybe_soon),
+            notice_ends_at=draw(_maybe_soon),
+            hourly_price=draw(st.sampled_from([0.0, 1.0, 3.0])),
+        )
+        for each in row.instances
+    )
+    offerings = tuple(
+        replace(
+            each,
+            pool=replace(each.pool, patience_seconds=draw(st.sampled_from([0.0, 0.0, 600.0]))),
+            hourly_price=draw(st.sampled_from([None, 1.0, 3.0])),
+        )
+        for each in row.offerings
+    )
+    return replace(
+        row,
+        instances=instances,
+        offerings=offerings,
+        short_since=draw(st.none() | _seconds.map(ago)),
+        home_after_seconds=draw(st.none() | st.just(60.0)),
+        move_not_before=draw(_maybe_soon),
+    )
+
+
 # What becomes of it.
 
 
@@ -172,6 +209,19 @@ class Model:
             case do.RemoveEndpoint():
                 self.endpoint = replace(self.endpoint, variants=())
             case _:
+                self._do_to_variant(action, now)
+
+    def _do_to_variant(self, action: do.Action, now: datetime) -> None:
+        match action:
+            case do.NoteShort(variant=asked):
+                self._change(asked.id, short_since=now)
+            case do.EndMove(variant=asked):
+                rows = tuple(replace(each, replaces="") for each in self.variant(asked.id).instances)
+                self._change(asked.id, instances=rows, move_not_before=now + timedelta(seconds=HOLD_DOWN_SECONDS))
+            case do.RemoveVariant(variant=asked):
+                left = tuple(each for each in self.endpoint.variants if each.id != asked.id)
+                self.endpoint = replace(self.endpoint, variants=left)
+            case _:
                 self._do_to_instance(action, now)
 
     def _do_to_instance(self, action: do.Action, now: datetime) -> None:
@@ -183,6 +233,8 @@ class Model:
                 self._change(asked.id, start_failures=0)
             case do.NotePing(instance=row, failed_pings=failed):
                 self._each_instance(lambda each: replace(each, failed_pings=failed) if each.id == row.id else each)
+            case do.NoteEnd(instance=row, ends_at=ends_at):
+                self._each_instance(lambda each: replace(each, ends_at=ends_at) if each.id == row.id else each)
             case do.Drain(instance=row):
                 self._move(row, Stage.DRAINING, now)
             case do.Terminate(variant=asked, instance=row, start_failure=failure):
@@ -200,12 +252,13 @@ class Model:
                 self._refuse(action, now)
                 break
             room[kind] -= 1
-            self._add(action.variant.id, action.offering.pool, now)
+            self._add(action.variant.id, action.offering, now, action.replaces)
         self.room = room
 
-    def _add(self, variant_id: int, where: Pool, now: datetime) -> None:
+    def _add(self, variant_id: int, offering: Offering, now: datetime, replaces: str = "") -> None:
         self.launched += 1
-        born = Instance(f"new-{self.launched}", where, Stage.PENDING, now, now)
+        where, price = offering.pool, offering.hourly_price or 0.0
+        born = Instance(f"new-{self.launched}", where, Stage.PENDING, now, now, replaces=replaces, hourly_price=price)
         there = self.variant(variant_id).instances
         self._change(variant_id, instances=(*there, born), refusals=0, launch_not_before=None)
         self._mark(where.instance_type, None)
@@ -213,7 +266,9 @@ class Model:
     def _refuse(self, action: do.Launch, now: datetime) -> None:
         kind = action.offering.pool.instance_type
         until = now + timedelta(seconds=mark_seconds("capacity", 1, 60.0))
-        is_out = is_out_after(Search(action.variant.offerings), action.offering, now)
+        if action.replaces:
+            self._change(action.variant.id, move_not_before=now + timedelta(seconds=HOLD_DOWN_SECONDS))
+        is_out = not action.replaces and is_out_after(Search(action.variant.offerings), action.offering, now)
         self._mark(kind, Mark("capacity", "no room", now, until, "e"))
         if is_out:
             streak = self.variant(action.variant.id).refusals + 1
@@ -229,7 +284,7 @@ class Model:
         left = tuple(each for each in self.variant(variant_id).attempts if each.token != attempt.token)
         self._change(variant_id, attempts=left)
         if attempt.token in self.happened:
-            self._add(variant_id, attempt.pool, now)
+            self._add(variant_id, Offering(attempt.pool, attempt.zone), now, attempt.replaces)
 
     def _count_failure(self, variant_id: int, failure: do.StartFailure | None, now: datetime) -> None:
         if failure is not None:
