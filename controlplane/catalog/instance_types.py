@@ -11,7 +11,7 @@ from functools import lru_cache
 from controlplane.config.environment import read_json_mapping
 from controlplane.wire.model import load_service
 
-CAPACITY_SETTINGS = ("HEADRACE_LOCAL_CAPACITY", "HEADRACE_SIMULATED_CAPACITY")
+CAPACITY_SETTINGS = ("HEADRACE_LOCAL_CAPACITY", "HEADRACE_SIMULATED_CAPACITY", "HEADRACE_EC2_TYPES")
 
 
 @lru_cache(maxsize=1)

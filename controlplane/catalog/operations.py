@@ -5,6 +5,7 @@ from typing import Any
 
 from controlplane.catalog import listing, selectors, services
 from controlplane.catalog.models import EndpointConfig, Model
+from controlplane.core.errors import not_found
 from controlplane.core.ids import Arn
 from controlplane.wire.registry import Context, operation
 
@@ -48,7 +49,9 @@ def list_models(context: Context, params: Params) -> Answer:
 
 @operation("DeleteModel")
 def delete_model(context: Context, params: Params) -> Answer:
-    services.delete_resource(selectors.get_model(context.account_id, context.region, params["ModelName"]))
+    row = selectors.get_model(context.account_id, context.region, params["ModelName"])
+    if not services.delete_resource(row):
+        raise not_found("model", str(_arn(context, "model", row.name)))
     return {}
 
 
@@ -89,5 +92,6 @@ def list_endpoint_configs(context: Context, params: Params) -> Answer:
 @operation("DeleteEndpointConfig")
 def delete_endpoint_config(context: Context, params: Params) -> Answer:
     row = selectors.get_endpoint_config(context.account_id, context.region, params["EndpointConfigName"])
-    services.delete_resource(row)
+    if not services.delete_resource(row):
+        raise not_found("endpoint configuration", str(_arn(context, "endpoint-config", row.name)))
     return {}

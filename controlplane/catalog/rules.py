@@ -9,6 +9,8 @@ from typing import Any
 
 TAGS_LIMIT = 50
 RESERVED_TAG_PREFIX = "aws:"
+OPTION_TAG_PREFIX = "headrace:"
+"""Tags that ask for something beyond the API; they have an effect on endpoints only (see `endpoints.options`)."""
 
 
 def model_violations(params: Mapping[str, Any]) -> Iterator[str]:
@@ -76,6 +78,13 @@ def tag_violations(tags: Iterable[Mapping[str, str]], existing: Iterable[str] = 
     total = len(set(keys) | set(existing))
     if total > TAGS_LIMIT:
         yield f"A resource may have {TAGS_LIMIT} tags; this one would have {total}."
+
+
+def misplaced_option_violations(tags: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """What is wrong with option tags on anything but an endpoint: they would do nothing there."""
+    for tag in tags:
+        if tag["Key"].startswith(OPTION_TAG_PREFIX):
+            yield f'Tag "{tag["Key"]}" is an option of endpoints and has no effect here.'
 
 
 def _repeated(values: Iterable[str]) -> list[str]:

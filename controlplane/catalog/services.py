@@ -24,7 +24,7 @@ def create_model(*, arn: Arn, params: Mapping[str, Any], now: datetime) -> Model
     """Store a model with its tags."""
     refuse_violations(rules.model_violations(params))
     tags = params.get("Tags", [])
-    refuse_violations(rules.tag_violations(tags))
+    refuse_violations([*rules.tag_violations(tags), *rules.misplaced_option_violations(tags)])
     model = Model(id=new_uuid(), account_id=arn.account_id, name=arn.name, request=_without_tags(params), created_at=now)
     try:
         with transaction.atomic():
@@ -39,7 +39,7 @@ def create_endpoint_config(*, arn: Arn, params: Mapping[str, Any], now: datetime
     """Store an endpoint configuration with its variants, pools, routing and tags."""
     refuse_violations(rules.config_violations(params))
     tags = params.get("Tags", [])
-    refuse_violations(rules.tag_violations(tags))
+    refuse_violations([*rules.tag_violations(tags), *rules.misplaced_option_violations(tags)])
     for name in _model_names(params["ProductionVariants"]):
         selectors.get_model(arn.account_id, arn.region, name)
     config = EndpointConfig(
@@ -102,11 +102,15 @@ def _without_tags(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in params.items() if name != "Tags"}
 
 
-def delete_resource(row: Model | EndpointConfig) -> None:
-    """Delete a model or a configuration with its tags; endpoints that use it keep their own copy."""
+def delete_resource(row: Model | EndpointConfig) -> bool:
+    """Delete a model or a configuration with its tags; endpoints that use it keep their own copy.
+
+    Of several deletions at once one succeeds; False for the others, which came too late.
+    """
     with transaction.atomic():
         Tag.objects.filter(resource_id=row.id).delete()
-        row.delete()
+        deleted, _ = type(row).objects.filter(pk=row.pk).delete()
+    return deleted > 0
 
 
 def add_tags(resource_id: UUID, tags: Iterable[Mapping[str, str]]) -> None:

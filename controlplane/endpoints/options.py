@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from controlplane.catalog.rules import OPTION_TAG_PREFIX as PREFIX
 from controlplane.core.offerings import MARKETS, ON_DEMAND
 
-PREFIX = "headrace:"
 DURATION_LIMIT_SECONDS = 7 * 86400.0
 
 _DURATION = re.compile(r"([0-9]{1,6})(s|m|h)")

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import F
 
 from controlplane.catalog.models import EndpointConfig, Model, Tag
-from controlplane.catalog.rules import tag_violations
+from controlplane.catalog.rules import misplaced_option_violations, tag_violations
 from controlplane.catalog.selectors import tags_of
 from controlplane.catalog.services import add_tags as store_tags
 from controlplane.catalog.services import refuse_violations
@@ -77,11 +77,11 @@ def delete_tags(context: Context, params: Params) -> Answer:
 
 def _refuse_options(arn: str, tags: Sequence[Mapping[str, str]]) -> None:
     """Option tags must make sense, and have an effect on endpoints only."""
-    pairs = [(tag["Key"], tag["Value"]) for tag in tags if tag["Key"].startswith(options.PREFIX)]
     parsed = Arn.parse(arn)
-    if pairs and parsed is not None and parsed.kind != "endpoint":
-        raise ValidationException(f'Tag "{pairs[0][0]}" is an option of endpoints; it has no effect on a {parsed.kind}.')
-    refuse_violations(options.violations(pairs))
+    if parsed is not None and parsed.kind == "endpoint":
+        refuse_violations(options.violations((tag["Key"], tag["Value"]) for tag in tags))
+    else:
+        refuse_violations(misplaced_option_violations(tags))
 
 
 def _look_again(resource_id: UUID, now: datetime) -> None:

@@ -6,8 +6,6 @@ BACKOFF_FIRST_SECONDS = 5.0
 BACKOFF_LAST_SECONDS = 60.0
 """When every offering is out of reach the list is walked again after 5 s, doubling to 60 s, until the budget ends."""
 
-ASK_AGAIN_LAST_SECONDS = 60.0
-
 MARK_LAST_SECONDS = 1800.0
 """A mark doubles with each refusal in a row, to 30 minutes (cluster-autoscaler's figures)."""
 
@@ -31,14 +29,6 @@ def backoff_seconds(streak: int, spread: float, *, first: float = BACKOFF_FIRST_
     """
     doublings = min(max(streak - 1, 0), 16)
     return float(min(first * 2**doublings, BACKOFF_LAST_SECONDS)) * (1 + 0.2 * spread)
-
-
-def ask_again_seconds(unknown_seconds: float, spread: float) -> float:
-    """The wait before a lost outcome is asked about again: half as long as it was unknown, to a minute, and spread.
-
-    So the first question follows at once, and a provider that is out of reach is not asked by everybody all the time.
-    """
-    return min(max(unknown_seconds, 0.0) / 2, ASK_AGAIN_LAST_SECONDS) * (1 + 0.2 * spread)
 
 
 def mark_seconds(kind: str, streak: int, first_seconds: float) -> float:

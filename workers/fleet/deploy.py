@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from controlplane.core import clock
 from controlplane.endpoints.models import Deployment, Endpoint, EndpointVariant
@@ -119,7 +119,7 @@ def _fail_rollback(action: FailRollback, claim: Claim) -> bool:
 
 
 def _close(row: Deployment) -> None:
-    standing_variants(row.endpoint).update(provision_deadline=None, rollback_count=None)
+    standing_variants(row.endpoint).update(provision_deadline=None, rollback_count=None, full_count=F("desired_count"))
     row.delete()
 
 

@@ -22,7 +22,7 @@ from controlplane.fleet.models import Instance, LaunchAttempt
 from controlplane.fleet.states import AttemptStage, InstanceStage
 from workers.fleet import events, first_ask, memory, moves
 from workers.fleet.actions import Launch, ResolveAttempt
-from workers.fleet.capacity import ask_again_seconds, backoff_seconds
+from workers.fleet.capacity import backoff_seconds
 from workers.fleet.plan import START_FAILURES_LIMIT
 from workers.loop.lease import Claim
 from workers.providers import registry
@@ -54,7 +54,12 @@ def launch(action: Launch, claim: Claim) -> bool:
 def resolve(action: ResolveAttempt, claim: Claim) -> bool:
     """Finish the story of a launch whose outcome was lost; False when the provider still cannot say."""
     attempt = LaunchAttempt.objects.select_related("pool", "variant", "endpoint").get(token=action.attempt.token)
-    return _repeat(attempt, claim) if action.is_wanted else _find(attempt, claim)
+    if not action.is_wanted:
+        return _find(attempt, claim)
+    rests_until = attempt.variant.launch_not_before
+    if rests_until is not None and rests_until > clock.now():
+        return False
+    return _repeat(attempt, claim)
 
 
 def _out_of_pools(action: Launch) -> Callable[[], bool]:
@@ -138,9 +143,13 @@ def _set_called_at(attempt: LaunchAttempt, at: datetime, guard: Callable[[], Non
 
 
 def _still_unknown(attempt: LaunchAttempt, claim: Claim, error: ProviderError) -> None:
-    """One lost reply after the other: told once, so that an hour without a provider is one event and not thousands."""
+    """One lost reply after the other: told once, so that an hour without a provider is one event and not thousands; and
+    asked ever less often, so that a provider that comes back is not met by everybody at once."""
+    now = clock.now()
     if attempt.stage == AttemptStage.AMBIGUOUS:
-        claim.renew(clock.now())
+        with transaction.atomic():
+            claim.renew(now)
+            _pause(attempt, attempt.variant.refusals + 1, now)
     else:
         _record_failure(attempt, claim, error, lambda: False)
 
@@ -162,14 +171,6 @@ def _find(attempt: LaunchAttempt, claim: Claim) -> bool:
         claim.renew(clock.now())
         _close(attempt, AttemptStage.ABSENT, "the provider knows no instance with this token")
     return True
-
-
-def _is_time_to_ask(attempt: LaunchAttempt) -> bool:
-    """Whether a lost outcome is asked about (again) now; the token says by how much to keep apart from others."""
-    if attempt.ended_at is None:
-        return True
-    unknown, spread = attempt.ended_at - attempt.called_at, int(attempt.token[:8], 16) / 2**32
-    return clock.now() - attempt.ended_at >= timedelta(seconds=ask_again_seconds(unknown.total_seconds(), spread))
 
 
 def _is_settled(attempt: LaunchAttempt, provider: Provider) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from controlplane.core.offerings import Wait
-from workers.fleet.capacity import SAME_WAVE_SECONDS, backoff_seconds
+from workers.fleet.capacity import backoff_seconds
 from workers.fleet.view import Variant
 
 SHORT_LIFE_SECONDS = 120.0
@@ -18,6 +18,9 @@ MEMORY_SECONDS = 600.0
 """How long a short life is held against the variant: several times the longest wait, so that the pace stays slow."""
 
 FIRST_WAIT_SECONDS = 2.0
+
+SAME_LOOK_SECONDS = 1.0
+"""Ends this close together were seen in one look and are one failure; shorter than the shortest wait."""
 
 
 def rest(variant: Variant, now: datetime) -> Wait | None:
@@ -36,6 +39,6 @@ def _waves(ends: Iterable[datetime]) -> int:
     """How many times instances ended; those that ended together (a host, a bad model) count once."""
     waves, last = 0, None
     for end in sorted(ends):
-        if last is None or end - last >= timedelta(seconds=SAME_WAVE_SECONDS):
+        if last is None or end - last >= timedelta(seconds=SAME_LOOK_SECONDS):
             waves, last = waves + 1, end
     return waves

@@ -193,7 +193,7 @@ def plan_variant(variant: Variant, phase: Phase, now: datetime, headroom: float 
     look_again_at = _next_look(variant, now)
     why = f"Variant {variant.name} has {_ready_count(staying)} of {variant.desired_count} instance(s) serving."
     unasked = missing - len(attempts)
-    if unasked > 0 and not _has_start_failure(actions):
+    if unasked > 0 and not _has_loss(actions):
         step = _fill(variant, unasked, phase, now, headroom)
         actions += _short_from_now(variant)
         if isinstance(step, Wait):
@@ -262,9 +262,10 @@ def _is_overdue(variant: Variant, phase: Phase, now: datetime) -> bool:
     return deadline is not None and deadline <= now
 
 
-def _has_start_failure(actions: Iterable[Action]) -> bool:
-    """Whether this round counts a failed start: what that means for the next launch is seen once it is stored."""
-    return any(isinstance(action, Terminate | ForgetInstance) and action.start_failure for action in actions)
+def _has_loss(actions: Iterable[Action]) -> bool:
+    """Whether this round counts a failed start or a life's end: what it means for the next launch is seen once stored."""
+    lost = (action for action in actions if isinstance(action, Terminate | ForgetInstance))
+    return any(action.start_failure or action.instance.stage is Stage.READY for action in lost)
 
 
 def _send_away(variant: Variant, instance: Instance) -> Drain | Terminate:
