@@ -2,7 +2,7 @@
 
     every half second   endpoints whose look is due: ring the workers' doorbell
                         endpoints still due after OVERDUE_SECONDS (no worker came): work on them here
-    every few seconds   heartbeat, alarms
+    every few seconds   heartbeat; alarms and other work on metrics, in a thread of its own
     10 s, later 2 min   orphan sweep and overdue ends, in a thread of their own, since a provider may be slow to answer
                         (dense after the start, when a crash may just have left something behind)
     every hour          retention
@@ -24,8 +24,9 @@ from controlplane.observability import heartbeats
 from workers import offers
 from workers.loop.lease import due_endpoints
 from workers.loop.run import reconcile
-from workers.metrics import alarms
-from workers.sweep import orphans, overdue, retention
+from workers.metrics.tender import Tender
+from workers.sweep import retention
+from workers.sweep.sweeper import Sweeper
 
 SCAN_SECONDS = 0.5
 OVERDUE_SECONDS = 3.0
@@ -36,7 +37,7 @@ SCAN_LIMIT = 500
 WORKERS = 4
 
 BEAT_SECONDS = 2.0
-ALARM_SECONDS = 2.0
+METRICS_SECONDS = 2.0
 OFFER_SECONDS = 5.0
 SWEEP_DENSE_SECONDS = 10.0
 SWEEP_DENSE_ROUNDS = 20
@@ -55,9 +56,8 @@ class Scheduler:
         self._working: dict[UUID, Future[None]] = {}
         self._rung: dict[UUID, float] = {}
         self._due_at: dict[str, float] = {}
-        self._sweeps = 0
-        self._sweeper = ThreadPoolExecutor(1, thread_name_prefix="sweep")
-        self._sweeping: Future[None] | None = None
+        self._sweeper = Sweeper()
+        self._metrics = Tender()
 
     def stop(self) -> None:
         """End `run` after its current step."""
@@ -72,16 +72,17 @@ class Scheduler:
                 log.warning("the database does not answer, the scan goes on when it does: %s", error)
                 connection.close()
         self._pool.shutdown()
-        self._sweeper.shutdown()
+        self._sweeper.stop()
+        self._metrics.stop()
 
     def step(self) -> None:
         """One scan and whatever chore is due."""
         self.scan()
         self._chore("beat", BEAT_SECONDS, lambda: heartbeats.beat("scheduler", clock.now()))
-        self._chore("alarms", ALARM_SECONDS, lambda: alarms.evaluate_due(clock.now()))
+        self._chore("metrics", METRICS_SECONDS, self._metrics.start_round)
         self._chore("offer", OFFER_SECONDS, lambda: offers.tell(clock.now()))
-        dense = self._sweeps < SWEEP_DENSE_ROUNDS
-        self._chore("sweep", SWEEP_DENSE_SECONDS if dense else SWEEP_SPARSE_SECONDS, self._sweep)
+        dense = self._sweeper.sweeps < SWEEP_DENSE_ROUNDS
+        self._chore("sweep", SWEEP_DENSE_SECONDS if dense else SWEEP_SPARSE_SECONDS, self._sweeper.start)
         self._chore("retention", RETENTION_SECONDS, lambda: retention.sweep(clock.now()))
 
     def scan(self) -> None:
@@ -98,12 +99,6 @@ class Scheduler:
                 self._rung[endpoint_id] = clock.monotonic()
                 hints.doorbell().ring(hints.RECONCILE, endpoint_id)
 
-    def _sweep(self) -> None:
-        if self._sweeping is not None and not self._sweeping.done():
-            return
-        self._sweeps += 1
-        self._sweeping = self._sweeper.submit(_sweep_here)
-
     def _chore(self, name: str, period_seconds: float, chore: Callable[[], object]) -> None:
         """Run `chore` when its period has passed; its first run comes with the first step."""
         if clock.monotonic() >= self._due_at.get(name, 0.0):
@@ -115,16 +110,5 @@ def _reconcile_here(endpoint_id: UUID) -> None:
     """Work on one overdue endpoint in a thread of the scheduler."""
     try:
         reconcile(endpoint_id)
-    finally:
-        close_old_connections()
-
-
-def _sweep_here() -> None:
-    """One sweep in the sweeper's thread; whatever goes wrong, the next one takes up from what is stored."""
-    try:
-        overdue.sweep(clock.now())
-        orphans.sweep(clock.now())
-    except Exception:
-        log.exception("the sweep failed, the next one goes on")
     finally:
         close_old_connections()

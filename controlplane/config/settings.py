@@ -32,15 +32,40 @@ INSTALLED_APPS = [
     "django.contrib.admin",
     "controlplane.auth",
     "controlplane.observability",
+    "controlplane.metrics",
     "controlplane.catalog",
     "controlplane.endpoints",
     "controlplane.fleet",
+    "controlplane.orphans",
     "controlplane.routing",
     "controlplane.invocations",
+    "rest_framework",
+    "drf_spectacular",
+    "controlplane.rest",
     "controlplane.embedded",
     "controlplane.console",
     "workers",
 ]
+
+# The resource paths: JSON only, signed, errors in the wire's form.
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["controlplane.rest.authentication.SigV4Authentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["controlplane.rest.authentication.IsSigned"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["controlplane.rest.parsers.BoundedJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "controlplane.rest.errors.answer",
+    "UNAUTHENTICATED_USER": None,
+    "URL_FORMAT_OVERRIDE": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Headrace",
+    "DESCRIPTION": "What Headrace tells and takes beyond the API it speaks: previews, explanations, events, memory.",
+    "VERSION": "1",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SERVE_INCLUDE_SCHEMA": False,
+}
 
 # The API door needs none of these; they serve the console alone (see `config.urls`).
 MIDDLEWARE = [

@@ -1,8 +1,8 @@
-"""The API's paths: the AWS door at the root, the console, and the probes."""
+"""The API's paths: the AWS door at the root, the resources under /api/v1/, the console, and the probes."""
 
 from django.contrib import admin
 from django.contrib.staticfiles.views import serve
-from django.urls import path
+from django.urls import include, path
 
 from controlplane.config import operations, probes
 from controlplane.config.views import aws_door, fault, unknown_path
@@ -12,6 +12,8 @@ OPERATIONS = operations.MODULES
 
 urlpatterns = [
     path("", aws_door),
+    path("service/<str:service>/operation/<str:operation>", aws_door),
+    path("api/v1/", include("controlplane.rest.urls")),
     path("healthz", probes.healthz),
     path("readyz", probes.readyz),
     path("admin/", admin.site.urls),

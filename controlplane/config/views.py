@@ -11,13 +11,16 @@ from controlplane.config.middleware import CONSOLE_PREFIX
 from controlplane.core import clock
 from controlplane.core.errors import InternalFailure, RequestTooLarge, UnknownOperationException
 from controlplane.core.ids import new_uuid
-from controlplane.wire.doors import BODY_LIMIT_BYTES, Surroundings, WireRequest, json11
+from controlplane.wire.doors import BODY_LIMIT_BYTES, Surroundings, WireRequest, json11, query, rpc_cbor
 from controlplane.wire.errors import WireResponse, json11_error
+from controlplane.wire.query import FORM
 
 
 @csrf_exempt
-def aws_door(request: HttpRequest) -> HttpResponse:
-    """`POST /` with X-Amz-Target: every operation of the control plane. Requests are authenticated by signature."""
+def aws_door(request: HttpRequest, **path: str) -> HttpResponse:
+    """`POST /`: every operation of the control plane, named by X-Amz-Target or, from CloudWatch's old clients, in a form;
+    CBOR has a path for each. Requests are authenticated by signature.
+    """
     request_id = _request_id(request)
     if request.method != "POST":
         return _respond(json11_error(UnknownOperationException("Only POST is answered here."), request_id))
@@ -26,6 +29,10 @@ def aws_door(request: HttpRequest) -> HttpResponse:
         error = RequestTooLarge(f"The body may hold {BODY_LIMIT_BYTES} bytes.")
         return _respond(json11_error(error, request_id))
     around = Surroundings(find_key, settings.HEADRACE.region, clock.now(), request_id, known_instance_types)
+    if path:
+        return _respond(rpc_cbor(_wire_request(request), around))
+    if (request.META.get("CONTENT_TYPE") or "").partition(";")[0].strip().lower() == FORM:
+        return _respond(query(_wire_request(request), around))
     return _respond(json11(_wire_request(request), around))
 
 

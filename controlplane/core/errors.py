@@ -16,7 +16,7 @@
         ValidationError 400 · ModelError 424 · ModelNotReadyException 429 · ServiceUnavailable 503
         InternalDependencyException 530
       MetricsFailure                     metrics and alarms; codes of the query protocol
-        InvalidParameterValue · InvalidParameterCombination · MissingParameter · InvalidNextToken 400
+        InvalidParameterValue · InvalidParameterCombination · MissingParameter · InvalidNextToken · LimitExceeded 400
         AlarmNotFound 404
       InternalFailure 500                a fault of Headrace; the text stays in the log
 
@@ -169,6 +169,10 @@ class MissingParameter(MetricsFailure):
 
 class InvalidNextToken(MetricsFailure):
     code = "InvalidNextToken"
+
+
+class LimitExceeded(MetricsFailure):
+    code = "LimitExceeded"
 
 
 class AlarmNotFound(MetricsFailure):

@@ -11,7 +11,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from controlplane.auth.sigv4 import scope_of
 from controlplane.core.errors import ApiError, UnknownOperationException
-from controlplane.gateway import heartbeat
+from controlplane.gateway import counting, heartbeat
 from controlplane.gateway.asynchronous import AsyncInvoker
 from controlplane.gateway.directory import Directory
 from controlplane.gateway.http import ClientGone, Message, Receive, Request, Send
@@ -50,7 +50,8 @@ class Gateway:
         )
         self._directory = Directory(settings.database_url, settings.secret_key, self._pool)
         self._acceptor = Acceptor(self._pool)
-        self._invoker = Invoker(settings, self._directory, self._upstream, self._in_flight)
+        self._counts = counting.Counts()
+        self._invoker = Invoker(settings, self._directory, self._upstream, self._in_flight, self._counts)
         self._async_invoker = AsyncInvoker(settings, self._directory, self._acceptor)
         self._relay = Relay(self._upstream, settings.api_address, settings.store_address)
         self._probes = Probes(self._directory, self._pool, self._upstream, settings.api_address, settings.redis_url)
@@ -127,9 +128,11 @@ class Gateway:
         self._start(self._directory.keep_fresh)
         self._start(self._acceptor.run)
         self._start(lambda: heartbeat.report(self._settings.gateway_id, self._directory, self._in_flight, self._pool))
+        self._start(lambda: counting.report(self._counts, self._pool))
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._tasks.aclose()
+        await counting.write(self._counts, self._pool)
         await heartbeat.leave(self._settings.gateway_id, self._pool)
         self._upstream.close()
         await self._pool.close()

@@ -10,11 +10,13 @@ still ends in a ModelError. A later failure cuts the connection, so that no half
 import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from controlplane.auth.sigv4 import Key
-from controlplane.core.errors import ModelError, ServiceUnavailable, ValidationError
+from controlplane.core import clock
+from controlplane.core.errors import ApiError, ModelError, ServiceUnavailable, ValidationError
 from controlplane.gateway.admission import admit, serving_route
+from controlplane.gateway.counting import Call, Counts
 from controlplane.gateway.directory import Directory
 from controlplane.gateway.http import Request
 from controlplane.gateway.model_errors import NO_STATUS, TIMED_OUT, UNREACHED, model_error
@@ -50,11 +52,12 @@ _TO_CONTAINER = {
 
 @dataclass(frozen=True)
 class Choice:
-    """Where a call goes."""
+    """Where a call goes, and what is counted of it."""
 
     route: Route
     variant: VariantRoute
     target: Target
+    call: Call
 
 
 @dataclass
@@ -65,30 +68,38 @@ class Invoker:
     directory: Directory
     upstream: UpstreamClient
     in_flight: InFlight
+    counts: Counts
     draw: random.Random = field(default_factory=random.Random)
 
     async def invoke(self, request: Request, endpoint_name: str) -> None:
         """Answer one InvokeEndpoint request; raises ApiError before the first byte of the answer."""
+        call = Call(clock.monotonic())
         limit = self.settings.payload_limit_bytes
         too_large = ValidationError(f"Request body is larger than the allowed {limit} bytes.")
         key, body = await admit(request, limit, too_large, self.directory, self.settings.region)
         params = runtime_params("InvokeEndpoint", endpoint_name, dict(request.headers), body)
-        await request.unless_gone(self._carry(request, key, params))
+        try:
+            await request.unless_gone(self._carry(request, key, params, call))
+        except (ApiError, UpstreamError, TimeoutError) as error:
+            _note_failure(call, error)
+            raise
+        finally:
+            self.counts.add(call)
 
-    async def _carry(self, request: Request, key: Key, params: dict[str, Any]) -> None:
+    async def _carry(self, request: Request, key: Key, params: dict[str, Any], call: Call) -> None:
         """Call an instance; if no connection to it can be made, one other of the variant."""
-        choice = await self._choose(key, params)
+        choice = await self._choose(key, params, call)
         try:
             await self._call(request, choice, params)
         except ConnectFailed:
             try:
                 same_variant = {**params, "TargetVariant": choice.variant.name}
-                other = await self._choose(key, same_variant, avoid=choice.target)
+                other = await self._choose(key, same_variant, call, avoid=choice.target)
                 await self._call(request, other, params)
             except (ConnectFailed, ServiceUnavailable) as error:
                 raise self._model_error(choice, NO_STATUS, UNREACHED) from error
 
-    async def _choose(self, key: Key, params: dict[str, Any], avoid: Target | None = None) -> Choice:
+    async def _choose(self, key: Key, params: dict[str, Any], call: Call, avoid: Target | None = None) -> Choice:
         """Where the call goes by the table of this moment.
 
         Nothing is awaited from the look at the table until the call is counted: once this gateway has reported an
@@ -96,16 +107,18 @@ class Invoker:
         """
         route = await serving_route(self.directory, key, params["EndpointName"], is_async=False)
         variant = choose_variant(route, params.get("TargetVariant"), self.draw)
+        call.route, call.variant = route, variant
         refused = () if avoid is None else (avoid,)
-        return Choice(route, variant, choose_target(variant, self.in_flight.at, self.draw, refused))
+        return Choice(route, variant, choose_target(variant, self.in_flight.at, self.draw, refused), call)
 
     async def _call(self, request: Request, choice: Choice, params: dict[str, Any]) -> None:
         seconds = self.settings.invocation_timeout_seconds
         patience = Patience(seconds)
         with self.in_flight.call(choice.target.instance_id):
             try:
-                call = _container_request(params)
-                answer = await patience.wait(self.upstream.send(choice.target.address, call, Timeouts(response=seconds)))
+                asked = _container_request(params)
+                choice.call.ask()
+                answer = await patience.wait(self.upstream.send(choice.target.address, asked, Timeouts(response=seconds)))
             except ConnectFailed:
                 raise
             except (TimedOut, TimeoutError, UpstreamError) as error:
@@ -122,6 +135,7 @@ class Invoker:
             held, is_whole = await _first_part(pieces, HELD_BYTES if is_success else ERROR_BODY_BYTES)
         except (UpstreamError, TimeoutError) as error:
             raise self._broken(choice, error) from error
+        choice.call.answered()
         if not is_success:
             raise self._model_error(choice, answer.status, held.decode("utf-8", "replace"))
         headers = _answer_headers(request, choice, answer)
@@ -133,12 +147,18 @@ class Invoker:
 
     def _broken(self, choice: Choice, error: Exception) -> ModelError:
         """The error for a container that gave no whole answer."""
+        choice.call.answered()
         if isinstance(error, TimedOut | TimeoutError):
             return self._model_error(choice, NO_STATUS, TIMED_OUT)
         return self._model_error(choice, NO_STATUS, f"The container gave no proper answer: {error}.")
 
     def _model_error(self, choice: Choice, status: int, text: str) -> ModelError:
         return model_error(choice.route, self.settings.region, status, text)
+
+
+def _note_failure(call: Call, error: Exception) -> None:
+    status = error.extra["OriginalStatusCode"] if isinstance(error, ModelError) else 0
+    call.fail(cast(int, status), is_model_error=not isinstance(error, ServiceUnavailable))
 
 
 def _container_request(params: dict[str, Any]) -> UpstreamRequest:

@@ -65,7 +65,7 @@ def get_metric_statistics(context: Context, params: Params) -> Answer:
             f"The request would give {stretch.count} datapoints; {rules.MOST_DATAPOINTS} are the most. Ask for a longer "
             "Period or a shorter time."
         )
-    (found,) = read.read([_wanted(context, params, params.get("Unit"), stretch)])
+    (found,) = read.read([_wanted(context, params, params.get("Unit"), stretch, names)])
     unit = next(iter(found.units)) if len(found.units) == 1 else None
     points = [_datapoint(moment, aggregate, names, unit) for moment, aggregate in stretch.points(found)]
     return {"Label": params["MetricName"], "Datapoints": points}
@@ -89,8 +89,8 @@ def get_metric_data(context: Context, params: Params) -> Answer:
     if sum(stretch.count for stretch in stretches) > rules.MOST_QUERIED:
         raise InvalidParameterCombination(f"The request would give more than {rules.MOST_QUERIED} datapoints.")
     wanted = [
-        _wanted(context, query["MetricStat"]["Metric"], query["MetricStat"].get("Unit"), stretch)
-        for query, stretch in zip(queries, stretches, strict=True)
+        _wanted(context, stat["Metric"], stat.get("Unit"), stretch, [stat["Stat"]])
+        for stat, stretch in zip([query["MetricStat"] for query in queries], stretches, strict=True)
     ]
     is_ascending = params.get("ScanBy") == "TimestampAscending"
     found = zip(queries, stretches, read.read(wanted), strict=True)
@@ -122,9 +122,11 @@ def _result(query: Params, stretch: "_Stretch", found: read.Found, *, is_ascendi
     }
 
 
-def _wanted(context: Context, metric: Params, unit: str | None, stretch: "_Stretch") -> read.Wanted:
+def _wanted(context: Context, metric: Params, unit: str | None, stretch: "_Stretch", names: Sequence[str]) -> read.Wanted:
+    """The metric over the stretch, with what the statistics `names` need."""
     key = MetricSetKey(context.account_id, metric["Namespace"], rules.dimensions_of(metric))
-    return read.Wanted(key.set_id, metric["MetricName"], unit, _moment(stretch.start), _moment(stretch.end))
+    has_bins = not set(names) <= set(SIMPLE_STATISTICS)
+    return read.Wanted(key.set_id, metric["MetricName"], unit, _moment(stretch.start), _moment(stretch.end), has_bins)
 
 
 class _Stretch:

@@ -12,23 +12,31 @@ from django.db import connection
 from controlplane.metrics.statistics import Aggregate, merged
 
 _READ = """
-SELECT wanted.place, extract(epoch FROM bucket.starts_at)::bigint, bucket.document -> wanted.name
-FROM unnest(%s::uuid[], %s::varchar[], %s::timestamptz[], %s::timestamptz[])
-  WITH ORDINALITY AS wanted (set_id, name, since, until, place)
+SELECT wanted.place, extract(epoch FROM bucket.starts_at)::bigint, part.unit,
+  (part.value -> 0)::float8, (part.value -> 1)::float8, (part.value -> 2)::float8, (part.value -> 3)::float8,
+  CASE WHEN wanted.has_bins THEN part.value -> 4 END
+FROM unnest(%s::uuid[], %s::varchar[], %s::varchar[], %s::timestamptz[], %s::timestamptz[], %s::boolean[])
+  WITH ORDINALITY AS wanted (set_id, name, unit, since, until, has_bins, place)
 JOIN metrics_metricbucket AS bucket ON bucket.metric_set_id = wanted.set_id
-  AND bucket.starts_at >= wanted.since AND bucket.starts_at < wanted.until AND bucket.document ? wanted.name
+  AND bucket.starts_at >= wanted.since AND bucket.starts_at < wanted.until
+CROSS JOIN LATERAL jsonb_each(bucket.document -> wanted.name) AS part (unit, value)
+WHERE wanted.unit IS NULL OR part.unit = wanted.unit
 """
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """One metric from `since` (inclusive) to `until` (exclusive); of one unit, or of all where it is None."""
+    """One metric from `since` (inclusive) to `until` (exclusive); of one unit, or of all where it is None.
+
+    Only percentiles need the bins, which are the bulk of what is stored.
+    """
 
     set_id: UUID
     name: str
     unit: str | None
     since: datetime
     until: datetime
+    has_bins: bool = True
 
 
 @dataclass(frozen=True)
@@ -43,25 +51,24 @@ def read(wanted: Sequence[Wanted]) -> list[Found]:
     """What is found for each, in one query."""
     parts: list[dict[int, list[Aggregate]]] = [{} for _ in wanted]
     units: list[set[str]] = [set() for _ in wanted]
-    for place, starts_at, document in _rows(wanted):
-        asked = wanted[place - 1].unit
-        for unit, encoded in document.items():
-            if asked in (None, unit):
-                parts[place - 1].setdefault(starts_at, []).append(Aggregate.decode(encoded))
-                units[place - 1].add(unit)
+    for place, starts_at, unit, count, total, low, high, bins in _rows(wanted):
+        parts[place - 1].setdefault(starts_at, []).append(Aggregate(count, total, low, high, _bins(bins)))
+        units[place - 1].add(unit)
     return [Found(_merged(found), frozenset(of)) for found, of in zip(parts, units, strict=True)]
 
 
-def _rows(wanted: Sequence[Wanted]) -> list[tuple[int, int, dict[str, list[Any]]]]:
-    columns = [[getattr(each, name) for each in wanted] for name in ("set_id", "name", "since", "until")]
+def _rows(wanted: Sequence[Wanted]) -> list[tuple[Any, ...]]:
+    names = ("set_id", "name", "unit", "since", "until", "has_bins")
     with connection.cursor() as cursor:
-        cursor.execute(_READ, columns)
-        return [(place, start, _document(document)) for place, start, document in cursor.fetchall()]
+        cursor.execute(_READ, [[getattr(each, name) for each in wanted] for name in names])
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found
 
 
-def _document(document: Any) -> Any:
-    """Django's connections hand JSON on as text."""
-    return json.loads(document) if isinstance(document, str) else document
+def _bins(document: Any) -> dict[int, float] | None:
+    """The bins in a document; Django's connections hand JSON on as text."""
+    found = json.loads(document) if isinstance(document, str) else document
+    return None if found is None else {int(key): count for key, count in found.items()}
 
 
 def _merged(parts: Mapping[int, Iterable[Aggregate]]) -> dict[int, Aggregate]:

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import F
 
-from controlplane.core.errors import AlarmNotFound, ValidationError
+from controlplane.core.errors import AlarmNotFound, LimitExceeded, ValidationError
 from controlplane.core.ids import new_uuid
 from controlplane.metrics import rules, store
 from controlplane.metrics.evaluate import Verdict
@@ -17,6 +17,9 @@ from controlplane.metrics.statistics import Aggregate, merged
 from controlplane.observability.events import Subject, record
 
 Params = Mapping[str, Any]
+
+MOST_ALARMS = 5000
+"""Of an account, as by default with the service this mirrors. Two requests at once may pass it together, by one."""
 
 REASON_LIMIT = 1023
 EVENT_NAME_LIMIT = 63
@@ -29,6 +32,9 @@ def put_alarm(account_id: str, params: Params, *, now: datetime) -> None:
     violations = rules.alarm_violations(params)
     if violations:
         raise ValidationError("; ".join(violations))
+    rows = MetricAlarm.objects.filter(account_id=account_id)
+    if rows.count() >= MOST_ALARMS and not rows.filter(name=params["AlarmName"]).exists():
+        raise LimitExceeded(f"An account may have {MOST_ALARMS} alarms.")
     key = MetricSetKey(account_id, params["Namespace"], rules.dimensions_of(params))
     wanted = {"metric_set_id": key.set_id, "request": dict(params), "configured_at": now, "due_at": now}
     initial = {

@@ -6,9 +6,9 @@ from botocore.loaders import Loader
 from botocore.model import ServiceModel
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def load_service(name: str) -> ServiceModel:
-    """The newest model of `sagemaker` or `sagemaker-runtime`; reading one takes tens of milliseconds, once.
+    """The newest model of a service, by botocore's name for it; reading one takes tens of milliseconds, once.
 
     Only the models that ship with botocore count: by default it also looks into the home directory of whoever runs it.
     """

@@ -23,6 +23,11 @@ def parse_json(body: bytes, shape: StructureShape | None) -> dict[str, Any]:
     document = _load(body) if body.strip() else {}
     if not isinstance(document, dict):
         raise SerializationException("The body must be a JSON object.")
+    return parse_document(document, shape)
+
+
+def parse_document(document: dict[str, Any], shape: StructureShape | None) -> dict[str, Any]:
+    """The members of a request whose body was read into Python's types: those of JSON, and datetime."""
     return _structure(shape, document, "") if shape is not None else {}
 
 
@@ -114,6 +119,8 @@ def _float(shape: Shape, value: object, path: Path) -> float:
 
 def _timestamp(shape: Shape, value: object, path: Path) -> datetime:
     """Epoch seconds; ISO text is taken too, since some clients send it."""
+    if isinstance(value, datetime):
+        return value
     try:
         if isinstance(value, str):
             moment = datetime.fromisoformat(value)

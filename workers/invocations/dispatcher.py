@@ -13,6 +13,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from controlplane.core import clock
+from controlplane.gateway import counting
 from controlplane.observability.heartbeats import process_id
 from controlplane.routing.upstream import UpstreamClient
 from workers.invocations.queue import RENEW_SECONDS, FreeSlots, Leased, Queue, Waiting
@@ -47,7 +48,8 @@ class Dispatcher:
         self._pool = AsyncConnectionPool(env.database_url, min_size=1, max_size=POOL_SIZE, open=False, timeout=5)
         self._queue = Queue(self._pool)
         self._upstream = UpstreamClient()
-        self._runner = Runner(self._queue, Store(env.s3_endpoint_url, env.region), self._upstream)
+        self._counts = counting.Counts("dispatcher")
+        self._runner = Runner(self._queue, Store(env.s3_endpoint_url, env.region), self._upstream, self._counts)
         self._wake = asyncio.Event()
         self._is_stopping = False
         self._running: dict[asyncio.Task[None], Leased] = {}
@@ -61,7 +63,7 @@ class Dispatcher:
     async def run(self) -> None:
         """Work until stopped; a database that is away is waited for."""
         await self._pool.open(wait=False)
-        listening = asyncio.create_task(self._listen())
+        beside = [asyncio.create_task(self._listen()), asyncio.create_task(counting.report(self._counts, self._pool))]
         try:
             while not self._is_stopping:
                 try:
@@ -71,8 +73,10 @@ class Dispatcher:
                 await self._pause()
             await self._let_end()
         finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+            await counting.write(self._counts, self._pool)
             self._upstream.close()
             await self._pool.close()
 
@@ -90,7 +94,7 @@ class Dispatcher:
         """Take back what dead workers held, and tell the failures that time or an earlier attempt decided."""
         await self._queue.reclaim()
         for leased in [*await self._queue.claim_expired(), *await self._queue.claim_decided()]:
-            self._start(leased, "")
+            self._start(leased, "", _uncounted())
 
     async def _keep_leases(self) -> None:
         """Renew what runs here; what was lost meanwhile is somebody else's and stops."""
@@ -110,26 +114,27 @@ class Dispatcher:
     async def _serve(self, waiting: Waiting) -> None:
         if waiting.is_gone:
             for leased in await self._queue.claim_of_deleted(waiting.endpoint_id):
-                self._start(leased, "")
+                self._start(leased, "", _uncounted())
             return
         room = RUNNING_LIMIT - len(self._running)
         if waiting.route is None or room <= 0:
             return
-        addresses = {t.instance_id: t.address for variant in waiting.route.variants for t in variant.targets}
+        places = {t.instance_id: (t.address, variant) for variant in waiting.route.variants for t in variant.targets}
         claimed = await self._queue.claim(waiting, FreeSlots(), min(room, ENDPOINT_BATCH))
         for leased in claimed:
-            self._start(leased, addresses[str(leased.instance_id)])
+            address, variant = places[str(leased.instance_id)]
+            self._start(leased, address, counting.Call(clock.monotonic(), waiting.route, variant, is_async=True))
         if len(claimed) == ENDPOINT_BATCH:
             self._wake.set()
 
-    def _start(self, leased: Leased, address: str) -> None:
-        task = asyncio.create_task(self._run_one(leased, address))
+    def _start(self, leased: Leased, address: str, call: counting.Call) -> None:
+        task = asyncio.create_task(self._run_one(leased, address, call))
         self._running[task] = leased
         task.add_done_callback(self._ended)
 
-    async def _run_one(self, leased: Leased, address: str) -> None:
+    async def _run_one(self, leased: Leased, address: str, call: counting.Call) -> None:
         try:
-            await self._runner.run(leased, address)
+            await self._runner.run(leased, address, call)
         except _AWAY as error:
             log.warning("invocation %s: the database was away, its lease will expire: %s", leased.id, error)
 
@@ -166,3 +171,8 @@ class Dispatcher:
             except _AWAY as error:
                 log.warning("notifications of the queue are interrupted: %s", error)
             await asyncio.sleep(SCAN_SECONDS)
+
+
+def _uncounted() -> counting.Call:
+    """For an invocation whose failure is to be told: no model is asked."""
+    return counting.Call(clock.monotonic())

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from controlplane.core import clock
+from controlplane.gateway.counting import Call, Counts
 from controlplane.routing.upstream import (
     ConnectFailed,
     TimedOut,
@@ -47,6 +48,15 @@ SPOOL_BYTES = 8 * 1024 * 1024
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Answered:
+    """What came of asking a model: what to do next, and its answer's status (0 = none came, None = it was not reached)."""
+
+    step: Store | Retry | Fail
+    status: int | None
+    content_type: str = ""
+
+
 @dataclass
 class Runner:
     """Runs invocations on one event loop."""
@@ -54,37 +64,47 @@ class Runner:
     queue: Queue
     store: OutputStore
     upstream: UpstreamClient
+    counts: Counts
 
-    async def run(self, leased: Leased, address: str) -> None:
-        """Bring one leased invocation to its outcome, or back into the queue."""
+    async def run(self, leased: Leased, address: str, call: Call) -> None:
+        """Bring one leased invocation to its outcome, or back into the queue; an attempt is counted as `call`."""
         try:
             if leased.is_storing and await self.store.has(leased.output_location, leased.id):
                 await self.queue.end(leased, "completed")
             elif leased.outcome_text:
                 await self._fail(leased, leased.outcome_text)
             else:
-                await self._attempt(leased, address)
+                await self._attempt(leased, address, call)
         except StoreFailed as error:
             await self._after_store_fault(leased, str(error))
 
-    async def _attempt(self, leased: Leased, address: str) -> None:
+    async def _attempt(self, leased: Leased, address: str, call: Call) -> None:
         body = await self.queue.payload(leased)
-        call = UpstreamRequest(b"POST", b"/invocations", _headers(leased), body)
+        request = UpstreamRequest(b"POST", b"/invocations", _headers(leased), body)
         with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
-            step, content_type = await self._ask(leased, address, call, spool)
+            call.ask()
+            answered = await self._ask(leased, address, request, spool)
+            self._count(call, answered.status)
+            step = answered.step
             if isinstance(step, Store):
                 spool.seek(0)
-                await self._store(leased, spool, content_type)
+                await self._store(leased, spool, answered.content_type)
             elif isinstance(step, Retry):
                 log.info("invocation %s: %s Tried again at %s.", leased.id, step.why, step.due_at)
                 await self.queue.retry(leased, step.due_at, is_attempt=step.is_attempt)
             else:
                 await self._fail(leased, step.text)
 
-    async def _ask(
-        self, leased: Leased, address: str, call: UpstreamRequest, spool: IO[bytes]
-    ) -> tuple[Store | Retry | Fail, str]:
-        """Call the instance; what its answer means, and the answer's content type. The limit is on the whole call."""
+    def _count(self, call: Call, status: int | None) -> None:
+        if status is None:
+            return
+        call.answered()
+        if not 200 <= status < 300:
+            call.fail(status)
+        self.counts.add(call)
+
+    async def _ask(self, leased: Leased, address: str, call: UpstreamRequest, spool: IO[bytes]) -> Answered:
+        """Call the instance; what came of it. The limit is on the whole call."""
         try:
             async with asyncio.timeout(leased.timeout_seconds):
                 answer = await self.upstream.send(address, call, Timeouts(response=leased.timeout_seconds))
@@ -93,12 +113,12 @@ class Runner:
                 finally:
                     answer.close()
         except (TimeoutError, TimedOut):
-            return after_timeout(leased.timeout_seconds), ""
+            return Answered(after_timeout(leased.timeout_seconds), 0)
         except ConnectFailed as error:
-            return after_no_connection(f"The model was not called: {error}.", clock.now()), ""
+            return Answered(after_no_connection(f"The model was not called: {error}.", clock.now()), None)
         except UpstreamError as error:
-            return after_fault(f"The model gave no answer: {error}.", leased.attempts, clock.now()), ""
-        return step, _content_type(answer)
+            return Answered(after_fault(f"The model gave no answer: {error}.", leased.attempts, clock.now()), 0)
+        return Answered(step, answer.status, _content_type(answer))
 
     async def _take_answer(self, leased: Leased, answer: UpstreamResponse, spool: IO[bytes]) -> Store | Retry | Fail:
         """Read the answer into `spool`, or the start of it into a reason."""

@@ -13,9 +13,9 @@ from controlplane.metrics import rules, services
 from controlplane.metrics.evaluate import Rule, Verdict, evaluate, next_look, window_ends
 from controlplane.metrics.models import MetricAlarm
 from controlplane.metrics.read import Found, Wanted, read, windows
-from controlplane.metrics.statistics import statistic
+from controlplane.metrics.statistics import SIMPLE_STATISTICS, statistic
 
-BATCH = 200
+BATCH = 500
 """Alarms that one round evaluates; those beyond wait for the next, a moment later."""
 
 UNREADABLE_SECONDS = 60.0
@@ -67,8 +67,10 @@ def _prepared(row: MetricAlarm, now: datetime) -> _Look | None:
         request, rule = row.request, rules.rule_of(row.request)
         ends = window_ends(rule, now.timestamp())
         since = _moment(ends[0] - rule.period_seconds)
-        wanted = Wanted(row.metric_set_id, request["MetricName"], request.get("Unit"), since, _moment(ends[-1]))
-        return _Look(row, rule, request.get("Statistic") or request["ExtendedStatistic"], wanted)
+        name = request.get("Statistic") or request["ExtendedStatistic"]
+        span = since, _moment(ends[-1])
+        wanted = Wanted(row.metric_set_id, request["MetricName"], request.get("Unit"), *span, name not in SIMPLE_STATISTICS)
+        return _Look(row, rule, name, wanted)
     except (KeyError, TypeError, ValueError):
         log.exception("alarm %s of account %s cannot be evaluated", row.name, row.account_id)
         _postpone([row], now + timedelta(seconds=UNREADABLE_SECONDS), now)

@@ -15,6 +15,7 @@ same in an image and as a plain process. SIGTERM ends it at once. What it is tol
     each request   mode=... in X-Amzn-SageMaker-Custom-Attributes, in a first body line `#mode=...`, or as the JSON
                    member "chaos":
                    echo · sha · headers       the body, its length and digest, the headers that arrived
+                   name                       CHAOS_NAME: which container answers
                    delay:S · hang:S           echo after S seconds
                    drip                       100 bytes, one a second
                    http:N[:html|empty|nonutf8|nul|10MB] · redirect:URL
@@ -180,6 +181,10 @@ async def seen_headers(request: Request, writer: Writer, argument: str) -> bool:
     return whole_json(writer, request.headers)
 
 
+async def name_of_container(request: Request, writer: Writer, argument: str) -> bool:
+    return whole(writer, os.environ.get("CHAOS_NAME", "").encode(), "text/plain")
+
+
 async def drip(request: Request, writer: Writer, argument: str) -> bool:
     writer.write(head(200, "text/plain", 100))
     for _ in range(100):
@@ -261,6 +266,7 @@ MODES: dict[str, Callable[[Request, Writer, str], Awaitable[bool]]] = {
     "hang": echo_later,
     "sha": sha,
     "headers": seen_headers,
+    "name": name_of_container,
     "drip": drip,
     "http": http_status,
     "redirect": redirect,

@@ -227,8 +227,8 @@ class Site:
             endpoint_id = uuid4()
             connection.execute(
                 "INSERT INTO endpoints_endpoint (id, account_id, name, config_name, is_async, shows_pools, phase,"
-                " failure_reason, created_at, modified_at, generation, why, look_again_at)"
-                " VALUES (%s, %s, %s, '', false, false, 'InService', '', now(), now(), 1, '', now())",
+                " failure_reason, created_at, modified_at, generation, revision, revisions, why, look_again_at)"
+                " VALUES (%s, %s, %s, '', false, false, 'InService', '', now(), now(), 1, 1, 1, '', now())",
                 [endpoint_id, ACCOUNT, name],
             )
         return endpoint_id

@@ -92,6 +92,14 @@ def test_a_long_path_is_an_answer_like_any_other(site: Site) -> None:
     assert site.request("POST", f"/endpoints/{'x' * 10_000}/invocations").status == 403
 
 
+def test_the_paths_of_metrics_and_alarms_are_the_apis(site: Site) -> None:
+    path = "/service/GraniteServiceVersion20100801/operation/PutMetricAlarm"
+    sent = site.signed(path, b"\xa0", {"smithy-protocol": "rpc-v2-cbor"}, service="monitoring")
+    answer = site.request("POST", path, b"\xa0", sent)
+    assert (answer.json["method"], answer.json["path"]) == ("POST", path)
+    assert ["smithy-protocol", "rpc-v2-cbor"] in answer.json["headers"]
+
+
 def test_bad_bytes_in_the_midst_of_a_body_end_the_connection(site: Site) -> None:
     answer = talk(site, b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", b"2\r\nab\r\nnot a size\r\n")
     assert answer.startswith(b"HTTP/1.1 400 ")
