@@ -8,6 +8,7 @@ sees its offerings as a ladder, most wanted first, and takes the first rung that
     CLOSED     a mark still holds, or somebody is probing it
     PATIENT    its pool is asked only once the search has been short for a while
     TOO_DEAR   it would lift the endpoint's cost above its ceiling
+    NO_QUOTA   the account's quotas leave no room for it
 
 Priority 1 is the most wanted (Kubernetes' weights run the other way): `preference` is the one place that compares.
 """
@@ -50,13 +51,15 @@ class Pool:
 
 @dataclass(frozen=True)
 class Offering:
-    """A pool in one zone of one market. `hourly_price` is in US dollars, None where nobody knows it."""
+    """A pool in one zone of one market. `hourly_price` is in US dollars, None where nobody knows it; `room` is how many
+    more instances of its type the account's quotas allow, None where there is no limit."""
 
     pool: Pool
     zone: str
     mark: Mark | None = None
     market: str = ON_DEMAND
     hourly_price: float | None = None
+    room: int | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class Standing(StrEnum):
     CLOSED = "closed"
     PATIENT = "patient"
     TOO_DEAR = "too dear"
+    NO_QUOTA = "no quota"
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,11 @@ class Wait:
 
 
 TOO_DEAR_LOOK_SECONDS = 60.0
-"""A search that only its ceiling stops looks again this late: instances end, and operators raise ceilings."""
+"""A search that only its ceiling or a quota stops looks again this late: instances end, and operators raise both."""
+
+
+ANYWAY_SECONDS = 5.0
+"""What was refused so short a time ago is not asked anyway; as long as the first back-off."""
 
 
 def preference(pool: Pool) -> tuple[int, int]:
@@ -129,7 +137,7 @@ def next_offering(search: Search, now: datetime) -> Choice | Wait:
     """The offering that the next launch should ask for, or until when to wait.
 
     The most wanted open one wins. If a mark holds on every one that may be asked at all, memory alone never blocks a
-    launch: once the back-off is over, the one marked longest ago is asked anyway.
+    launch: once the back-off is over, the one marked longest ago is asked anyway, unless that was only just.
     """
     if search.not_before is not None and search.not_before > now:
         return Wait(search.not_before, f"It tries again at {search.not_before:%H:%M:%S}")
@@ -140,21 +148,38 @@ def next_offering(search: Search, now: datetime) -> Choice | Wait:
     patient = [rung for rung in rungs if rung.standing is Standing.PATIENT]
     closed = [rung for rung in rungs if rung.standing is Standing.CLOSED]
     if closed and not patient:
-        oldest = min(closed, key=lambda rung: rung.offering.mark.marked_at if rung.offering.mark else now)
-        return Choice(oldest.offering, False, "every pool is marked; the one refused longest ago is asked anyway")
+        return _asked_anyway(closed, now)
     ends = [rung.until for rung in rungs if rung.until is not None]
     return Wait(min(ends, default=now + timedelta(seconds=TOO_DEAR_LOOK_SECONDS)), _passed_over(rungs) or "No pool is left")
+
+
+def _asked_anyway(closed: list[Rung], now: datetime) -> Choice | Wait:
+    """Of offerings that are all closed, the one marked longest ago; at the soonest a moment after it was refused.
+
+    The moment is what keeps a search from asking again and again where nothing else does: where, beside what refused, a
+    ceiling or a quota rules out the rest.
+    """
+    oldest = min(closed, key=lambda rung: rung.offering.mark.marked_at if rung.offering.mark else now)
+    marked_at = oldest.offering.mark.marked_at if oldest.offering.mark else now
+    again = marked_at + timedelta(seconds=ANYWAY_SECONDS)
+    if again > now:
+        return Wait(again, f"Every pool is marked; the one refused longest ago is asked again at {again:%H:%M:%S}")
+    return Choice(oldest.offering, False, "every pool is marked; the one refused longest ago is asked anyway")
 
 
 def is_out_after(search: Search, refused: Offering, now: datetime) -> bool:
     """Whether, once `refused` is marked too, nothing is left to ask: the list is then walked again later.
 
-    Where a pool's patience still runs, or the ceiling holds, the search waits for that and not for a back-off.
+    Where a pool's patience still runs the search waits for that and not for a back-off. What a ceiling or a quota rules
+    out is no other pool to turn to.
     """
     others = Search(
         tuple(each for each in search.offerings if each != refused), search.short_since, headroom=search.headroom
     )
-    return all(rung.standing is Standing.CLOSED for rung in ladder(others, now))
+    return all(rung.standing in _NOTHING_TO_ASK for rung in ladder(others, now))
+
+
+_NOTHING_TO_ASK = (Standing.CLOSED, Standing.TOO_DEAR, Standing.NO_QUOTA)
 
 
 def is_closed(offering: Offering, now: datetime) -> bool:
@@ -166,6 +191,8 @@ def is_closed(offering: Offering, now: datetime) -> bool:
 
 
 def _rung(offering: Offering, search: Search, now: datetime) -> Rung:
+    if _is_over_quota(offering):
+        return Rung(offering, Standing.NO_QUOTA, f"the quota leaves no room for {offering.pool.instance_type}")
     if _is_too_dear(offering, search.headroom):
         return Rung(offering, Standing.TOO_DEAR, _dear(offering, search.headroom))
     patient_until = _patient_until(offering, search, now)
@@ -182,6 +209,10 @@ def _rung(offering: Offering, search: Search, now: datetime) -> Rung:
         why = f"{offering.pool.instance_type} skipped while another launch probes it ({mark.kind}, seen by {mark.seen_by})"
         return Rung(offering, Standing.CLOSED, why, mark.probe_expires_at)
     return Rung(offering, Standing.PROBE, f"{offering.pool.instance_type} is probed: its mark has run out")
+
+
+def _is_over_quota(offering: Offering) -> bool:
+    return offering.room is not None and offering.room <= 0
 
 
 def _is_too_dear(offering: Offering, headroom: float | None) -> bool:
@@ -209,9 +240,11 @@ def _patient_until(offering: Offering, search: Search, now: datetime) -> datetim
 
 
 def _has_better(offering: Offering, search: Search) -> bool:
-    """Whether there is a more wanted pool to wait for that the ceiling allows."""
+    """Whether there is a more wanted pool to wait for that the ceiling and the quotas allow."""
     return any(
-        preference(other.pool) < preference(offering.pool) and not _is_too_dear(other, search.headroom)
+        preference(other.pool) < preference(offering.pool)
+        and not _is_too_dear(other, search.headroom)
+        and not _is_over_quota(other)
         for other in search.offerings
     )
 

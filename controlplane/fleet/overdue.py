@@ -6,6 +6,8 @@ until its provider no longer knows it.
 
 from datetime import datetime, timedelta
 
+from controlplane.fleet.states import InstanceStage
+
 END_OVERDUE_SECONDS = 300.0
 """An instance that was asked to end has 30 s to stop by itself; ten times that and something is wrong."""
 
@@ -16,6 +18,11 @@ TELL_AGAIN_SECONDS = 3600.0
 def is_end_overdue(asked_at: datetime, now: datetime) -> bool:
     """Whether an end asked for at `asked_at` should have come by now."""
     return now - asked_at > timedelta(seconds=END_OVERDUE_SECONDS)
+
+
+def is_overdue(stage: str, since: datetime, now: datetime) -> bool:
+    """Whether an instance that has been in its stage since then should be gone by now."""
+    return stage == InstanceStage.TERMINATING and is_end_overdue(since, now)
 
 
 def is_to_be_told(told_at: datetime | None, now: datetime) -> bool:

@@ -15,7 +15,7 @@ from controlplane.core.offerings import Pool, preference
 from controlplane.endpoints.options import Options
 from controlplane.endpoints.usage import usage_of
 from controlplane.fleet.placement import Circumstances, Preview, Supply, Wanted
-from controlplane.fleet.selectors import boots_of, marks_of, offerings_of, quota_room
+from controlplane.fleet.selectors import boots_of, markets_of, marks_of, offerings_of, quota_room
 from controlplane.fleet.walk import preview
 from controlplane.observability.offers import Offer, offer_of
 
@@ -70,10 +70,15 @@ def make(account_id: str, plans: Sequence[VariantPlan], options: Options, now: d
     if offer is None:
         raise ServiceUnavailable("The scheduler has not yet said what the provider offers. Try again in a moment.")
     kinds = {kind for plan in plans for kind in plan.types}
-    marks = marks_of(settings.HEADRACE.provider, kinds)
-    markets = [market for market in options.markets if market in offer.markets]
+    marks = marks_of(account_id, kinds)
+    markets = markets_of(options.markets, offer.markets)
     wanted = [
-        Wanted(plan.name, plan.count, offerings_of(_pools(plan, options), offer.zones, markets, marks), plan.budget_seconds)
+        Wanted(
+            plan.name,
+            plan.count,
+            offerings_of(_pools(plan, options), offer.zones, markets, marks, {}),
+            plan.budget_seconds,
+        )
         for plan in plans
     ]
     return preview(wanted, _circumstances(account_id, kinds, options, offer), now, _refusal(account_id, plans))

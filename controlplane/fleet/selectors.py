@@ -1,7 +1,7 @@
 """Reading the fleet: memory, free slots, tries, times and costs, as the pure parts take them. Never locks."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import ceil
 from uuid import UUID
@@ -11,10 +11,11 @@ from django.db.models import Count, Max, Q
 
 from controlplane.catalog.limits import limits_of
 from controlplane.catalog.prices import hourly_price
-from controlplane.catalog.quotas import room
+from controlplane.catalog.quotas import ALL, room
 from controlplane.core.offerings import Mark, Offering, Pool
 from controlplane.endpoints.models import EndpointVariant
 from controlplane.fleet.ladder import Key, Tries
+from controlplane.fleet.marks import shown_to
 from controlplane.fleet.models import CapacityMark, Instance, LaunchAttempt
 from controlplane.fleet.placement import Boots
 from controlplane.fleet.spend import Stay
@@ -27,9 +28,10 @@ MarkKey = tuple[str, str, str]
 """Instance type, zone, market."""
 
 
-def marks_of(provider: str, instance_types: Collection[str]) -> dict[MarkKey, Mark]:
-    """What is remembered of refusals of these types."""
-    rows = CapacityMark.objects.filter(provider=provider, region=settings.HEADRACE.region, instance_type__in=instance_types)
+def marks_of(account_id: str, instance_types: Collection[str]) -> dict[MarkKey, Mark]:
+    """What is remembered of refusals of these types, as this account may see it."""
+    where = {"provider": settings.HEADRACE.provider, "region": settings.HEADRACE.region}
+    rows = shown_to(account_id, CapacityMark.objects.filter(**where, instance_type__in=instance_types))
     return {
         (row.instance_type, row.zone, row.market): Mark(
             row.kind, row.message, row.marked_at, row.until, row.seen_by, row.probe_expires_at
@@ -38,10 +40,22 @@ def marks_of(provider: str, instance_types: Collection[str]) -> dict[MarkKey, Ma
     }
 
 
+def markets_of(wanted: Sequence[str], sold: Sequence[str]) -> list[str]:
+    """The markets that are asked, most wanted first: of those wanted the ones there are, else the provider's first."""
+    return [market for market in wanted if market in sold] or list(sold[:1])
+
+
 def offerings_of(
-    pools: Iterable[Pool], zones: Iterable[str], markets: Iterable[str], marks: Mapping[MarkKey, Mark]
+    pools: Iterable[Pool],
+    zones: Iterable[str],
+    markets: Iterable[str],
+    marks: Mapping[MarkKey, Mark],
+    room: Mapping[str, int],
 ) -> tuple[Offering, ...]:
-    """The offerings of a variant in the planner's order: within a pool market by market, each zone by zone."""
+    """The offerings of a variant in the planner's order: within a pool market by market, each zone by zone.
+
+    `room` is what `quota_room` gave, or empty where quotas are somebody else's matter.
+    """
     places = [(market, zone) for market in markets for zone in zones]
     return tuple(
         Offering(
@@ -50,6 +64,7 @@ def offerings_of(
             marks.get((pool.instance_type, zone, market)),
             market,
             hourly_price(pool.instance_type, market),
+            room_for(pool.instance_type, room),
         )
         for pool in pools
         for market, zone in places
@@ -87,6 +102,11 @@ def quota_room(account_id: str) -> dict[str, int]:
     for rows in (live, under_way):
         used.update(dict(rows.order_by().values_list("instance_type").annotate(Count("pk"))))
     return room(limits, used)
+
+
+def room_for(instance_type: str, room: Mapping[str, int]) -> int | None:
+    """How many more instances of a type `quota_room` leaves, None where nothing limits it."""
+    return min((room[name] for name in (instance_type, ALL) if name in room), default=None)
 
 
 def tries_of(variants: Iterable[EndpointVariant]) -> dict[Key, Tries]:

@@ -16,6 +16,7 @@ from controlplane.core.offerings import (
     Choice,
     Mark,
     Offering,
+    Rung,
     Search,
     Standing,
     Wait,
@@ -25,16 +26,16 @@ from controlplane.core.offerings import (
 )
 from controlplane.fleet.placement import Circumstances, Landing, Preview, VariantPreview, Wanted
 
-_NO_LIMIT = 1 << 30
-
 
 def preview(wanted: Sequence[Wanted], around: Circumstances, now: datetime, refusal: str = "") -> Preview:
     """Where the instances of an endpoint with these variants would land if it were created at `now`."""
     walk = _Walk(around, now)
     searches = [_Search(variant, now) for variant in wanted]
+    ladders = [ladder(walk.facts(search, around.ceiling), now) for search in searches]
     while walk.round(searches):
         pass
-    return Preview(tuple(search.outcome(around, now) for search in searches), refusal, around.supply.seen_at)
+    outcomes = (search.outcome(rungs) for search, rungs in zip(searches, ladders, strict=True))
+    return Preview(tuple(outcomes), refusal, around.supply.seen_at)
 
 
 class _Search:
@@ -64,9 +65,8 @@ class _Search:
         self.story.append(sentence)
         self.is_over = True
 
-    def outcome(self, around: Circumstances, now: datetime) -> VariantPreview:
-        """What came of it."""
-        rungs = ladder(Search(self.wanted.offerings, headroom=around.ceiling), now)
+    def outcome(self, rungs: tuple[Rung, ...]) -> VariantPreview:
+        """What came of it; `rungs` is the ladder as it stood at first."""
         return VariantPreview(self.wanted.name, self.wanted.count, tuple(self.landings), rungs, tuple(self.story))
 
 
@@ -84,7 +84,7 @@ class _Walk:
     def round(self, searches: Sequence[_Search]) -> bool:
         """Let every search take a step; False once all are over."""
         open_searches = [search for search in searches if not search.is_over]
-        headroom = None if self._around.ceiling is None else self._around.ceiling - self._spent
+        headroom = self._headroom()
         has_asked = False
         for search in open_searches:
             cost = self._step(search, headroom)
@@ -100,17 +100,10 @@ class _Walk:
         if self._now >= search.deadline:
             search.give_up(self._out_of_time(search))
             return None
-        if not search.wanted.offerings:
-            search.give_up("The provider sells none of the markets that are asked for.")
-            return None
-        offerings = self._within_quotas(search)
-        if not offerings:
-            search.give_up(f"The quotas leave room for none of the {search.missing} instance(s) that are missing.")
-            return None
-        facts = Search(offerings, short_since=self._start, headroom=headroom)
+        facts = self.facts(search, headroom)
         choice = next_offering(facts, self._now)
         if isinstance(choice, Wait):
-            self._wait(search, facts, choice)
+            self._wait(search, choice)
             return None
         count = self._count(search, choice, headroom)
         self._ask(search, choice, count)
@@ -120,38 +113,42 @@ class _Walk:
         budget = search.wanted.budget_seconds / 60
         return f"{search.missing} instance(s) would find no capacity within the budget of {budget:g} min."
 
-    def _within_quotas(self, search: _Search) -> tuple[Offering, ...]:
-        """The offerings that quotas leave room for, with their marks as they are by now."""
-        found = []
-        for offering in search.wanted.offerings:
-            if self._quota_left(offering) > 0:
-                found.append(replace(offering, mark=self._marks.get(_key(offering), offering.mark)))
-            else:
-                sentence = f"{offering.pool.instance_type} is passed over: the account's quota leaves no room for it."
-                _tell_once(search, sentence)
-        return tuple(found)
+    def facts(self, search: _Search, headroom: float | None) -> Search:
+        """The search as the planner would see it, with marks and quotas as they are by now."""
+        offerings = (
+            replace(each, mark=self._marks.get(_key(each), each.mark), room=self._room(each))
+            for each in search.wanted.offerings
+        )
+        return Search(tuple(offerings), short_since=self._start, headroom=headroom)
 
-    def _quota_left(self, offering: Offering) -> int:
-        name, room = offering.pool.instance_type, self._around.room
-        left = [room[each] - self._used.get(each, 0) for each in (name, ALL) if each in room]
-        return min(left, default=_NO_LIMIT)
+    def _headroom(self) -> float | None:
+        return None if self._around.ceiling is None else self._around.ceiling - self._spent
 
-    def _wait(self, search: _Search, facts: Search, wait: Wait) -> None:
-        """Time may open something; a ceiling that rules everything out stays where it is."""
-        if all(rung.standing is Standing.TOO_DEAR for rung in ladder(facts, self._now)):
-            search.give_up(f"The ceiling rules out the {search.missing} instance(s) that are missing: {wait.why}.")
+    def _room(self, offering: Offering) -> int | None:
+        """What the quotas leave, after what this walk has placed."""
+        room = self._around.room
+        left = [room[name] - self._used.get(name, 0) for name in (offering.pool.instance_type, ALL) if name in room]
+        return min(left, default=None)
+
+    def _wait(self, search: _Search, wait: Wait) -> None:
+        """Time may open something; what a ceiling or a quota rules out it does not."""
+        rungs = ladder(self.facts(search, self._headroom()), self._now)
+        if all(rung.standing in (Standing.TOO_DEAR, Standing.NO_QUOTA) for rung in rungs):
+            search.give_up(f"Nothing is left to ask for the {search.missing} instance(s) that are missing: {wait.why}.")
             return
         search.wakes_at = wait.until
         minutes = (wait.until - self._start).total_seconds() / 60
         _tell_once(search, f"It waits until {wait.until:%H:%M:%S} ({minutes:.1f} min from now): {wait.why}.")
 
     def _count(self, search: _Search, choice: Choice, headroom: float | None) -> int:
-        """How many one launch asks for: a probe is one, and the ceiling must allow them all."""
-        price = choice.offering.hourly_price
-        count = 1 if choice.is_probe else min(search.missing, self._quota_left(choice.offering))
-        if headroom is None or not price:
-            return count
-        return max(min(count, int((headroom + 1e-9) / price)), 1)
+        """How many one launch asks for: a probe is one, and the quotas and the ceiling must allow them all."""
+        offering = choice.offering
+        count = 1 if choice.is_probe else search.missing
+        if offering.room is not None:
+            count = min(count, offering.room)
+        if headroom is not None and offering.hourly_price:
+            count = min(count, int((headroom + 1e-9) / offering.hourly_price))
+        return max(count, 1)
 
     def _ask(self, search: _Search, choice: Choice, count: int) -> None:
         """Take what there is of the offering; where that is less than asked for, it is refused and marked."""
@@ -175,7 +172,7 @@ class _Walk:
         self._marks[_key(offering)] = None
         after = (self._now - self._start).total_seconds()
         boots = self._around.boots.get(instance_type)
-        landing = Landing(replace(offering, mark=None), count, after, is_certain, boots, choice.why)
+        landing = Landing(replace(offering, mark=None, room=None), count, after, is_certain, boots, choice.why)
         search.story.append(_landed(landing))
         search.land(landing)
 

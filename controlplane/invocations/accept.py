@@ -38,23 +38,25 @@ _INSERT = """
 WITH row AS (
   SELECT row.* FROM unnest(
     %s::uuid[], %s::varchar[], %s::uuid[], %s::varchar[], %s::varchar[], %s::varchar[], %s::varchar[], %s::varchar[],
-    %s::timestamptz[], %s::timestamptz[], %s::int[], %s::varchar[], %s::varchar[], %s::bytea[]
+    %s::timestamptz[], %s::timestamptz[], %s::int[], %s::varchar[], %s::varchar[], %s::varchar[], %s::jsonb[],
+    %s::bytea[]
   ) AS row (id, account_id, endpoint_id, endpoint_name, inference_id, content_type, accept, custom_attributes,
-            accepted_at, expires_at, timeout_seconds, output_location, failure_location, body)
+            accepted_at, expires_at, timeout_seconds, output_location, failure_location, input_location, delivery, body)
   JOIN endpoints_endpoint endpoint ON endpoint.id = row.endpoint_id AND endpoint.phase NOT IN ('Deleting', 'Failed')
 ), invocation AS (
   INSERT INTO invocations_asyncinvocation (
     id, account_id, endpoint_id, endpoint_name, variant_name, inference_id, content_type, accept, custom_attributes,
-    state, accepted_at, expires_at, timeout_seconds, attempts, due_at, output_location, failure_location, is_storing,
-    outcome_text)
+    state, accepted_at, expires_at, timeout_seconds, attempts, due_at, output_location, failure_location, input_location,
+    delivery, is_storing, outcome_text, failure_kind, timeline, redrives)
   SELECT id, account_id, endpoint_id, endpoint_name, '', inference_id, content_type, accept, custom_attributes,
-         'queued', accepted_at, expires_at, timeout_seconds, 0, accepted_at, output_location, failure_location, false,
-         ''
+         'queued', accepted_at, expires_at, timeout_seconds, 0, accepted_at, output_location, failure_location,
+         input_location, delivery, false, '', '', '[]', 0
   FROM row
   ON CONFLICT (id) DO NOTHING
   RETURNING id
 ), payload AS (
-  INSERT INTO invocations_asyncpayload (invocation_id, body) SELECT row.id, row.body FROM row JOIN invocation USING (id)
+  INSERT INTO invocations_asyncpayload (invocation_id, body)
+  SELECT row.id, row.body FROM row JOIN invocation USING (id) WHERE row.input_location = ''
 ), notified AS (
   SELECT pg_notify(%s, '')
 )
@@ -64,7 +66,10 @@ SELECT row.id FROM row, notified
 
 @dataclass(frozen=True)
 class Accepted:
-    """One request as it is stored; `expires_at` ends its time in the queue."""
+    """One request as it is stored: its payload is `body`, or else is at `input_location`.
+
+    `delivery` is the JSON of what its endpoint says of outcomes (see `invocations.delivery`).
+    """
 
     id: UUID
     account_id: str
@@ -80,6 +85,8 @@ class Accepted:
     output_location: str
     failure_location: str
     body: bytes
+    input_location: str = ""
+    delivery: str = "{}"
 
     @property
     def columns(self) -> tuple[object, ...]:
@@ -98,6 +105,8 @@ class Accepted:
             self.timeout_seconds,
             self.output_location,
             self.failure_location,
+            self.input_location,
+            self.delivery,
             self.body,
         )
 

@@ -1,4 +1,4 @@
-"""Events and heartbeats."""
+"""Events, heartbeats, and what the providers offer."""
 
 from django.db import models
 
@@ -36,4 +36,19 @@ class Heartbeat(models.Model):
     pk = models.CompositePrimaryKey("role", "process_id")
     role = models.CharField(max_length=32)
     process_id = models.CharField(max_length=128)
+    seen_at = models.DateTimeField()
+
+
+class ProviderReport(models.Model):
+    """What a capacity provider offers, as it last said; written by the scheduler, since only the workers know providers.
+
+    `free` maps zone -> instance type -> free slots, `otherwise` holds for every other type. Both are None for a provider
+    that does not say (no cloud does).
+    """
+
+    provider = models.CharField(max_length=32, primary_key=True)
+    zones = models.JSONField()
+    markets = models.JSONField()
+    free = models.JSONField(null=True)
+    otherwise = models.PositiveIntegerField(null=True)
     seen_at = models.DateTimeField()

@@ -10,13 +10,13 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Q
 
-from controlplane.catalog.prices import hourly_price
 from controlplane.core import clock
-from controlplane.core.offerings import Mark, Offering, Pool
+from controlplane.core.offerings import Mark, Pool
 from controlplane.endpoints.models import Deployment, Endpoint, EndpointVariant, VariantPool
 from controlplane.endpoints.options import Options
 from controlplane.endpoints.selectors import options_of, standing_variants
-from controlplane.fleet.models import CapacityMark, GatewayHeartbeat, Instance, LaunchAttempt
+from controlplane.fleet.models import GatewayHeartbeat, Instance, LaunchAttempt
+from controlplane.fleet.selectors import MarkKey, markets_of, marks_of, offerings_of, quota_room
 from controlplane.fleet.states import LIVE_STAGES, OPEN_ATTEMPTS, InstanceStage
 from controlplane.invocations.selectors import running_by_instance
 from controlplane.metrics.selectors import alarm_states
@@ -88,45 +88,54 @@ def _ping_all(provider: Provider, instances: list[ProviderInstance]) -> dict[str
 def view(endpoint_id: UUID, soundings: Soundings) -> seen.Endpoint:
     """The picture the planner is given: facts as stored now, with the soundings of this round."""
     endpoint = Endpoint.objects.select_related("deployment").get(pk=endpoint_id)
-    provider = registry.get(settings.HEADRACE.provider)
     options = options_of(endpoint)
-    variants = list(standing_variants(endpoint))
-    pools = {pool.id: _pool(pool, options) for variant in variants for pool in variant.pools.all()}
-    marks = _marks(provider.name, {pool.instance_type for pool in pools.values()})
-    instances = list(Instance.objects.filter(endpoint=endpoint, stage__in=LIVE_STAGES).order_by("launched_at", "id"))
-    attempts = list(LaunchAttempt.objects.filter(endpoint=endpoint, stage__in=OPEN_ATTEMPTS).order_by("called_at"))
-    in_flight = _in_flight(instances)
-    short_lives = _short_lives(endpoint)
-    markets = [market for market in options.markets if market in provider.markets] or list(provider.markets[:1])
     deployment = getattr(endpoint, "deployment", None)
+    facts = _gather(endpoint, options, soundings)
     return seen.Endpoint(
         id=str(endpoint.id),
         name=endpoint.name,
         phase=seen.Phase(endpoint.phase),
-        consistency_window_seconds=provider.consistency_window_seconds,
+        consistency_window_seconds=facts.provider.consistency_window_seconds,
         revision=endpoint.revision,
         deployment=_deployment(deployment) if deployment else None,
         hourly_ceiling=options.hourly_ceiling,
-        variants=tuple(
-            _variant(
-                variant,
-                home_after_seconds=None if deployment else options.home_after_seconds,
-                short_lives=tuple(short_lives.get(variant.id, ())),
-                offerings=tuple(
-                    _offering(pools[pool.id], zone, market, marks)
-                    for pool in variant.pools.all()
-                    for market in markets
-                    for zone in provider.zones
-                ),
-                instances=tuple(
-                    _instance(row, pools[row.pool_id], soundings, in_flight[row.id])
-                    for row in instances
-                    if row.variant_id == variant.id
-                ),
-                attempts=tuple(_attempt(row, pools[row.pool_id]) for row in attempts if row.variant_id == variant.id),
-            )
-            for variant in variants
-        ),
+        variants=tuple(_variant(variant, facts, is_deploying=deployment is not None) for variant in facts.variants),
+    )
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the picture of an endpoint is made of, read once for all of its variants."""
+
+    provider: Provider
+    options: Options
+    soundings: Soundings
+    variants: list[EndpointVariant]
+    pools: Mapping[int, Pool]
+    marks: Mapping[MarkKey, Mark]
+    room: Mapping[str, int]
+    instances: list[Instance]
+    attempts: list[LaunchAttempt]
+    in_flight: Mapping[UUID, int | None]
+    short_lives: Mapping[int, list[datetime]]
+
+
+def _gather(endpoint: Endpoint, options: Options, soundings: Soundings) -> _Facts:
+    variants = list(standing_variants(endpoint))
+    pools = {pool.id: _pool(pool, options) for variant in variants for pool in variant.pools.all()}
+    instances = list(Instance.objects.filter(endpoint=endpoint, stage__in=LIVE_STAGES).order_by("launched_at", "id"))
+    return _Facts(
+        provider=registry.get(settings.HEADRACE.provider),
+        options=options,
+        soundings=soundings,
+        variants=variants,
+        pools=pools,
+        marks=marks_of(endpoint.account_id, {pool.instance_type for pool in pools.values()}),
+        room=quota_room(endpoint.account_id),
+        instances=instances,
+        attempts=list(LaunchAttempt.objects.filter(endpoint=endpoint, stage__in=OPEN_ATTEMPTS).order_by("called_at")),
+        in_flight=_in_flight(instances),
+        short_lives=_short_lives(endpoint),
     )
 
 
@@ -155,28 +164,10 @@ def _pool(row: VariantPool, options: Options) -> Pool:
     return Pool(row.id, row.priority, row.position, row.instance_type, patience)
 
 
-def _offering(pool: Pool, zone: str, market: str, marks: "Marks") -> Offering:
-    mark = marks.get((pool.instance_type, market, zone))
-    return Offering(pool, zone, mark, market, hourly_price(pool.instance_type, market))
-
-
-def _attempt(row: LaunchAttempt, pool: Pool) -> seen.Attempt:
+def _attempt(row: LaunchAttempt, facts: _Facts) -> seen.Attempt:
     replaces = str(row.replaces) if row.replaces else ""
-    return seen.Attempt(row.token, pool, row.zone, row.called_at, replaces, float(row.hourly_price or 0))
-
-
-Marks = Mapping[tuple[str, str, str], Mark]
-"""By instance type, market and zone."""
-
-
-def _marks(provider: str, instance_types: set[str]) -> Marks:
-    rows = CapacityMark.objects.filter(provider=provider, region=settings.HEADRACE.region, instance_type__in=instance_types)
-    return {
-        (row.instance_type, row.market, row.zone): Mark(
-            row.kind, row.message, row.marked_at, row.until, row.seen_by, row.probe_expires_at
-        )
-        for row in rows
-    }
+    price = float(row.hourly_price or 0)
+    return seen.Attempt(row.token, facts.pools[row.pool_id], row.zone, row.called_at, replaces, price)
 
 
 def _deployment(row: Deployment) -> seen.Deployment:
@@ -206,22 +197,17 @@ def _strategy(stored: Mapping[str, Any]) -> seen.Strategy:
     return seen.Strategy(seen.Rollout(stored["rollout"]), **sizes, **waits)
 
 
-def _variant(
-    row: EndpointVariant,
-    *,
-    home_after_seconds: float | None,
-    short_lives: tuple[datetime, ...],
-    offerings: tuple[Offering, ...],
-    instances: tuple[seen.Instance, ...],
-    attempts: tuple[seen.Attempt, ...],
-) -> seen.Variant:
+def _variant(row: EndpointVariant, facts: _Facts, *, is_deploying: bool) -> seen.Variant:
+    """A variant with its offerings, instances and open attempts; nothing comes home while a deployment runs."""
+    pools, provider = [facts.pools[pool.id] for pool in row.pools.all()], facts.provider
+    markets = markets_of(facts.options.markets, provider.markets)
     return seen.Variant(
         id=row.id,
         name=row.name,
         desired_count=row.desired_count,
-        offerings=offerings,
-        instances=instances,
-        attempts=attempts,
+        offerings=offerings_of(pools, provider.zones, markets, facts.marks, facts.room),
+        instances=tuple(_instance(each, facts) for each in facts.instances if each.variant_id == row.id),
+        attempts=tuple(_attempt(each, facts) for each in facts.attempts if each.variant_id == row.id),
         provision_deadline=row.provision_deadline,
         launch_not_before=row.launch_not_before,
         refusals=row.refusals,
@@ -234,19 +220,20 @@ def _variant(
         revision=row.revision,
         full_count=row.full_count,
         short_since=row.short_since,
-        home_after_seconds=home_after_seconds,
+        home_after_seconds=None if is_deploying else facts.options.home_after_seconds,
         move_not_before=row.move_not_before,
-        short_lives=short_lives,
+        short_lives=tuple(facts.short_lives.get(row.id, ())),
     )
 
 
-def _instance(row: Instance, pool: Pool, soundings: Soundings, in_flight: int | None) -> seen.Instance:
+def _instance(row: Instance, facts: _Facts) -> seen.Instance:
+    soundings = facts.soundings
     reported = soundings.instances.get(row.provider_id)
     health = soundings.pings.get(row.provider_id)
     sighting = _SIGHTINGS[reported.status] if reported else _absent(row, soundings)
     return seen.Instance(
         id=str(row.id),
-        pool=pool,
+        pool=facts.pools[row.pool_id],
         stage=seen.Stage(row.stage),
         stage_since=row.stage_since,
         launched_at=row.launched_at,
@@ -256,7 +243,7 @@ def _instance(row: Instance, pool: Pool, soundings: Soundings, in_flight: int | 
         failure=reported.failure.value if reported and reported.failure else "",
         is_healthy=health.is_healthy if health else None,
         failed_pings=row.failed_pings,
-        in_flight=in_flight,
+        in_flight=facts.in_flight[row.id],
         was_ready=row.ready_at is not None,
         terminate_asked_at=row.terminate_asked_at,
         replaces=str(row.replaces) if row.replaces else "",

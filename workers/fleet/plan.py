@@ -7,7 +7,7 @@ decision needs is a stored fact in the view. Deletion comes first and needs noth
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
-from controlplane.core.offerings import Search, Standing, Wait, ladder, next_offering
+from controlplane.core.offerings import Offering, Search, Standing, Wait, ladder, next_offering
 from workers.fleet import homing, pace, rollout
 from workers.fleet.actions import (
     Action,
@@ -232,7 +232,7 @@ def _fill(variant: Variant, missing: int, phase: Phase, now: datetime, headroom:
     if isinstance(choice, Wait):
         deadline = _deadline(variant, phase)
         return choice if deadline is None else Wait(min(choice.until, deadline), choice.why)
-    count = 1 if choice.is_probe else _affordable(missing, choice.offering.hourly_price, headroom)
+    count = 1 if choice.is_probe else _allowed(missing, choice.offering, headroom)
     pool = choice.offering.pool
     why = f"variant {variant.name} asks for {count} x {pool.instance_type} (priority {pool.priority})"
     return Launch(variant, choice.offering, count, choice.is_probe, f"{why}: {choice.why}" if choice.why else why)
@@ -245,11 +245,12 @@ def _no_capacity(variant: Variant, headroom: float | None, now: datetime) -> str
     return " ".join([NO_CAPACITY, *(f"{why}." for why in dear)])
 
 
-def _affordable(missing: int, price: float | None, headroom: float | None) -> int:
-    """As many as are missing, as far as the ceiling allows; the offering itself is known to fit at least once."""
-    if headroom is None or not price:
-        return missing
-    return max(min(missing, int((headroom + 1e-9) / price)), 1)
+def _allowed(missing: int, offering: Offering, headroom: float | None) -> int:
+    """As many as are missing, as far as ceiling and quota allow; one of the offering is known to fit."""
+    count = missing if offering.room is None else min(missing, offering.room)
+    if headroom is not None and offering.hourly_price:
+        count = min(count, int((headroom + 1e-9) / offering.hourly_price))
+    return max(count, 1)
 
 
 def _deadline(variant: Variant, phase: Phase) -> datetime | None:

@@ -52,6 +52,22 @@ def test_a_refusal_ends_the_walk_only_when_no_other_pool_is_open() -> None:
     assert not is_out_after(Search((opened(0), half_open(1))), opened(0), NOW)
 
 
+def test_what_a_ceiling_or_a_quota_rules_out_is_no_other_pool_to_turn_to() -> None:
+    dear, full = priced(1, 9.0), replace(opened(2), hourly_price=1.0, room=0)
+    search = Search((priced(0, 1.0), dear, full), headroom=5.0)
+    assert [rung.standing for rung in ladder(search, NOW)] == [Standing.OPEN, Standing.TOO_DEAR, Standing.NO_QUOTA]
+    assert is_out_after(search, priced(0, 1.0), NOW)
+
+
+def test_what_was_only_just_refused_is_not_asked_again_at_once() -> None:
+    just = replace(closed(0, marked=1.0), hourly_price=1.0)
+    waiting = next_offering(Search((just, priced(1, 9.0)), headroom=5.0), NOW)
+    assert isinstance(waiting, Wait)
+    assert waiting.until == NOW + timedelta(seconds=4)
+    a_while_ago = replace(closed(0, marked=5.0), hourly_price=1.0)
+    assert chosen(Search((a_while_ago, priced(1, 9.0)), headroom=5.0)) == a_while_ago
+
+
 def test_patience_keeps_the_dearer_pool_back_and_then_lets_it_be_asked() -> None:
     patient = priced(1, 10.0, patience=600.0)
     waiting = next_offering(Search((closed(0), patient), short_since=ago(599)), NOW)

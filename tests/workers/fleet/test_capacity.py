@@ -1,5 +1,7 @@
 """How long refusals are remembered, and how long a walk over all pools waits."""
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,5 +45,10 @@ def test_a_first_mark_longer_than_the_limit_is_taken_as_it_is() -> None:
 
 
 def test_refusals_of_one_wave_lengthen_a_mark_once() -> None:
-    assert streak_after(2, ago(SAME_WAVE_SECONDS - 1), NOW) == 2
-    assert streak_after(2, ago(SAME_WAVE_SECONDS), NOW) == 3
+    holds = NOW + timedelta(seconds=60)
+    assert streak_after(2, ago(SAME_WAVE_SECONDS - 1), holds, NOW) == 2
+    assert streak_after(2, ago(SAME_WAVE_SECONDS), holds, NOW) == 3
+
+
+def test_a_probe_that_is_refused_lengthens_even_a_mark_shorter_than_a_wave() -> None:
+    assert streak_after(2, ago(SAME_WAVE_SECONDS - 1), NOW, NOW) == 3

@@ -1,4 +1,4 @@
-"""Coming home, announced ends, patience and ceilings, over the real database and the simulated world."""
+"""Coming home, announced ends and patience, over the real database and the simulated world."""
 
 from datetime import timedelta
 
@@ -8,7 +8,7 @@ from controlplane.core.errors import ValidationException
 from controlplane.endpoints.models import EndpointVariant
 from controlplane.fleet.models import CapacityMark, Instance
 from controlplane.fleet.states import InstanceStage
-from tests.workers.plane import FIRST, SECOND, THIRD, Plane
+from tests.workers.plane import FIRST, SECOND, Plane
 
 HOME = {"headrace:coming-home": "10m"}
 
@@ -177,24 +177,6 @@ def test_patience_is_rewarded_when_the_preferred_type_comes_back(plane: Plane) -
     plane.world.set_capacity(FIRST, 1)
     plane.until(lambda: plane.status() == "InService", seconds=600)
     assert plane.counts() == {FIRST: 1, SECOND: 0}
-
-
-def test_a_ceiling_keeps_the_endpoint_from_costing_more(plane: Plane, prices: dict[str, float]) -> None:
-    prices.update({FIRST: 4.0, SECOND: 1.0, THIRD: 9.0})
-    plane.create(count=3, types=(FIRST, SECOND, THIRD), tags={"headrace:max-hourly-price": "6"})
-    plane.until(lambda: plane.status() == "InService")
-    assert plane.counts() == {FIRST: 1, SECOND: 2, THIRD: 0}
-
-
-def test_a_ceiling_that_nothing_fits_under_fails_the_creation_and_launches_nothing(
-    plane: Plane, prices: dict[str, float]
-) -> None:
-    prices.update({FIRST: 4.0, SECOND: 5.0})
-    tags = {"headrace:max-hourly-price": "3"}
-    plane.create(tags=tags, VariantInstanceProvisionTimeoutInSeconds=300)
-    plane.until(lambda: plane.status() == "Failed")
-    assert plane.asked() == []
-    assert "ceiling" in plane.describe()["FailureReason"]
 
 
 @pytest.mark.parametrize(
