@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -12,6 +13,10 @@ from typing import Protocol
 
 from tests.contract.waiting import wait
 from workers.providers.base import InstanceStatus, LaunchRequest, Provider, ProviderInstance
+from workers.providers.ec2.fake.server import FakeEc2
+from workers.providers.ec2.fake.world import World
+from workers.providers.ec2.provider import Ec2Provider
+from workers.providers.ec2.user_data import END_MARK
 from workers.providers.local import stop
 from workers.providers.local.provider import LocalProvider
 from workers.providers.simulated.provider import SimulatedProvider
@@ -25,6 +30,8 @@ class Site(Protocol):
 
     name: str
     data_dir: Path
+    env: Mapping[str, str]
+    """What the provider was made with, from which another process can make it too."""
 
     @property
     def provider(self) -> Provider:
@@ -35,6 +42,9 @@ class Site(Protocol):
 
     def break_container(self, instance: ProviderInstance) -> None:
         """Let the container of a running instance end by itself, with code 1."""
+
+    def another(self) -> "Site":
+        """The same site as another process would have it."""
 
     def close(self) -> None:
         """Leave nothing behind."""
@@ -48,7 +58,8 @@ class LocalSite:
     name: str = "local"
 
     def __post_init__(self) -> None:
-        self.provider = LocalProvider(self.data_dir, environment(), grace_seconds=2.0)
+        self.env = environment()
+        self.provider = LocalProvider(self.data_dir, self.env, grace_seconds=2.0)
 
     def set_capacity(self, instance_type: str, slots: int) -> None:
         self.provider.set_capacity(instance_type, slots)
@@ -59,6 +70,9 @@ class LocalSite:
         connection.request("POST", "/invocations", b"#mode=crash\n")
         wait(lambda: self.provider.describe([instance.provider_id])[instance.provider_id].status == "exited")
         connection.close()
+
+    def another(self) -> Site:
+        return LocalSite(self.data_dir)
 
     def close(self) -> None:
         assert stop.main(self.data_dir, patience_seconds=5.0) == 0
@@ -72,7 +86,8 @@ class SimulatedSite:
     name: str = "simulated"
 
     def __post_init__(self) -> None:
-        self.provider = SimulatedProvider.stored(self.data_dir, {})
+        self.env: Mapping[str, str] = {}
+        self.provider = SimulatedProvider.stored(self.data_dir, self.env)
 
     def set_capacity(self, instance_type: str, slots: int) -> None:
         self.provider.world.set_capacity(instance_type, slots)
@@ -80,11 +95,54 @@ class SimulatedSite:
     def break_container(self, instance: ProviderInstance) -> None:
         self.provider.world.fail(instance.provider_id, "exited with code 1")
 
+    def another(self) -> Site:
+        return SimulatedSite(self.data_dir)
+
     def close(self) -> None:
         self.provider.world.close()
 
 
-SITES: dict[str, Callable[[Path], Site]] = {"local": LocalSite, "simulated": SimulatedSite}
+@dataclass
+class Ec2Site:
+    """The real provider over the fake EC2, whose instances answer at addresses of their own."""
+
+    data_dir: Path
+    name: str = "ec2"
+    shared: FakeEc2 | None = None
+
+    def __post_init__(self) -> None:
+        machine_port = free_port()
+        self.fake = self.shared or FakeEc2(World({"subnet-00000001": "us-east-1a"}), machine_port=machine_port).__enter__()
+        self.env = {
+            "HEADRACE_EC2_ENDPOINT_URL": self.fake.url,
+            "HEADRACE_EC2_AMI": "ami-00000001",
+            "HEADRACE_EC2_SUBNETS": '{"us-east-1a": "subnet-00000001"}',
+            "HEADRACE_EC2_PORT": str(self.fake.machine_port),
+            "HEADRACE_EC2_CONSISTENCY_SECONDS": "0",
+        }
+        self.provider = Ec2Provider(self.data_dir, self.env)
+
+    def set_capacity(self, instance_type: str, slots: int) -> None:
+        self.fake.world.set_capacity(instance_type.removeprefix("ml."), slots)
+
+    def break_container(self, instance: ProviderInstance) -> None:
+        self.fake.world.shut_down(instance.provider_id, f"{END_MARK} container_exited exited with code 1")
+
+    def another(self) -> Site:
+        return Ec2Site(self.data_dir, shared=self.fake)
+
+    def close(self) -> None:
+        if self.shared is None:
+            self.fake.__exit__()
+
+
+SITES: dict[str, Callable[[Path], Site]] = {"ec2": Ec2Site, "local": LocalSite, "simulated": SimulatedSite}
+
+
+def free_port() -> int:
+    """A port that nobody has."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 def environment() -> Mapping[str, str]:
@@ -114,6 +172,7 @@ def launch_in_processes(site: Site, tokens_of_each: list[list[str]]) -> list[str
     """Launch from several processes at once; what each launch came to: a provider id or the kind of the error."""
     command = [sys.executable, "-m", "tests.contract.launcher", site.name, str(site.data_dir)]
     processes = [
-        subprocess.Popen([*command, json.dumps(tokens)], cwd=ROOT, stdout=subprocess.PIPE) for tokens in tokens_of_each
+        subprocess.Popen([*command, json.dumps(tokens), json.dumps(dict(site.env))], cwd=ROOT, stdout=subprocess.PIPE)
+        for tokens in tokens_of_each
     ]
     return [line for process in processes for line in process.communicate(timeout=60)[0].decode().split()]
