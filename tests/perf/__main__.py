@@ -1,10 +1,12 @@
 """`python -m tests.perf`: all benchmarks, on a Headrace of their own."""
 
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
-from tests.perf import accepts, fallback, lifecycle
+from tests.perf import accepts, fallback, lifecycle, simulator
 from tests.system.stack import Stack
 
 
@@ -22,6 +24,9 @@ def main() -> None:
     finally:
         stack.stop()
         shutil.rmtree(data_dir, ignore_errors=True)
+    simulator.run()
+    # On engines of its own, and with Django set up for them.
+    subprocess.run([sys.executable, "-m", "tests.perf.planning"], check=True)
 
 
 if __name__ == "__main__":

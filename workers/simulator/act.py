@@ -47,6 +47,7 @@ class Actor:
     def _mark_ready(self, subject: Subject, action: do.MarkReady, now: datetime) -> None:
         machine = subject.machines[action.instance.id]
         machine.see(stage=Stage.READY, stage_since=now, was_ready=True, failed_pings=0)
+        machine.ready_at = now
         subject.start_failures, subject.start_failure_reason = 0, ""
         self._ledger.serves(subject, machine, is_serving=machine.row.sighting is Sighting.RUNNING, now=now)
         if subject.believed_ready() >= subject.desired_count:
@@ -74,11 +75,15 @@ class Actor:
         machine.see(stage=Stage.TERMINATING, stage_since=since, terminate_asked_at=now, sighting=stopping)
         self._ledger.serves(subject, machine, is_serving=False, now=now)
         self._note_start_failure(subject, action.start_failure, now)
+        if is_first:
+            subject.ends(machine, now)
         if is_first and not machine.is_gone:
             self._lives.stop(subject, machine)
 
     def _forget(self, subject: Subject, action: do.ForgetInstance, now: datetime) -> None:
         machine = subject.machines.pop(action.instance.id)
+        if machine.row.terminate_asked_at is None:
+            subject.ends(machine, now)
         self._note_start_failure(subject, action.start_failure, now)
         self._memory.reopen(machine.key, now)
 
@@ -103,14 +108,14 @@ class Actor:
         self.hold_moves(subject, now)
 
     def _enter_service(self, subject: Subject, action: do.EnterService, now: datetime) -> None:
-        subject.phase = Phase.IN_SERVICE
+        subject.phase, subject.modified_at = Phase.IN_SERVICE, now
         subject.provision_deadline = subject.rollback_count = subject.short_since = None
         if subject.in_service_at is None:
             subject.in_service_at = now
             self._ledger.entered_service(subject, now)
 
     def _give_up(self, subject: Subject, action: do.GiveUp, now: datetime) -> None:
-        subject.provision_deadline = None
+        subject.provision_deadline, subject.modified_at = None, now
         if subject.phase is Phase.CREATING:
             subject.phase = Phase.FAILED
             self._ledger.failed(subject, now)

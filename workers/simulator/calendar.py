@@ -9,6 +9,8 @@ it runs worlds with every look that the planner asks for and finds that no more 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from controlplane.core.offerings import ANYWAY_SECONDS, Offering
+from workers.fleet import pace
 from workers.fleet.actions import Plan
 from workers.fleet.homing import ARRIVAL_SECONDS
 from workers.fleet.plan import END_NOTICE_DRAIN_SECONDS
@@ -25,44 +27,70 @@ _LIVE = frozenset({Stage.PENDING, Stage.STARTING, Stage.READY})
 
 def next_look(endpoint: Endpoint, decided: Plan, now: datetime) -> datetime | None:
     """The first time after `now` at which planning again may pay; None: not before a fact changes."""
-    if any(variant.attempts for variant in endpoint.variants):
-        return decided.look_again_at
-    times = [at for variant in endpoint.variants for at in _times(variant, endpoint.phase)]
+    times = [at for variant in endpoint.variants for at in _times(variant, endpoint.phase, now)]
+    times += [_next_question(variant, decided, now) for variant in endpoint.variants if variant.attempts]
     return min((at for at in times if at > now), default=None)
+
+
+def _next_question(variant: Variant, decided: Plan, now: datetime) -> datetime:
+    """When lost launches are asked about again: as often as the planner looks, but not while the variant rests."""
+    rest = variant.launch_not_before or now
+    return max(decided.look_again_at, rest, now + JUST_AFTER)
 
 
 def waits_for(endpoint: Endpoint) -> frozenset[str]:
     """The instance types whose becoming available would change the plan of this endpoint."""
-    return frozenset(
-        offering.pool.instance_type
-        for variant in endpoint.variants
-        for offering in variant.offerings
-        if _is_short(variant, endpoint.phase) or offering.pool.priority < _worst(variant)
-    )
+    found: set[str] = set()
+    for variant in endpoint.variants:
+        is_short, worst = _is_short(variant, endpoint.phase), _worst(variant)
+        if is_short or worst >= 0:
+            pools = (offering.pool for offering in variant.offerings)
+            found.update(pool.instance_type for pool in pools if is_short or pool.priority < worst)
+    return frozenset(found)
 
 
-def _times(variant: Variant, phase: Phase) -> Iterator[datetime]:
+def _times(variant: Variant, phase: Phase, now: datetime) -> Iterator[datetime]:
     for instance in variant.instances:
         yield from _times_of(instance, variant)
     if phase in _IN_OPERATION and variant.provision_deadline is not None:
         yield variant.provision_deadline
-    is_short = _is_short(variant, phase)
-    worst = _worst(variant)
-    if not is_short and worst < 0:
+    is_short, worst = _is_short(variant, phase), _worst(variant)
+    if is_short or worst >= 0 or variant.attempts:
+        yield from (at for at in (variant.launch_not_before, variant.move_not_before) if at is not None)
+    if is_short:
+        yield from _times_of_search(variant, now)
+    else:
+        yield from (
+            at for offering in variant.offerings if offering.pool.priority < worst for at in _moves(offering, variant)
+        )
+
+
+def _times_of_search(variant: Variant, now: datetime) -> Iterator[datetime]:
+    """A rest ends; else patience ends, a mark runs out or may be asked in spite of it, a probe's time is over."""
+    if variant.launch_not_before is not None and variant.launch_not_before > now:
         return
-    for at in (variant.launch_not_before, variant.move_not_before):
-        if at is not None:
-            yield at
-    home_after = timedelta(seconds=variant.home_after_seconds or 0.0)
+    rest = pace.rest(variant, now) if variant.short_lives else None
+    if rest is not None:
+        yield rest.until
     for offering in variant.offerings:
         if variant.short_since is not None:
             yield variant.short_since + timedelta(seconds=offering.pool.patience_seconds)
-        mark = offering.mark
-        if mark is None or not (is_short or offering.pool.priority < worst):
-            continue
-        yield mark.until if is_short else mark.until + home_after
-        if mark.probe_expires_at is not None:
-            yield mark.probe_expires_at
+        if offering.mark is not None:
+            yield offering.mark.until
+            yield offering.mark.marked_at + timedelta(seconds=ANYWAY_SECONDS)
+            yield from _probe_ends(offering)
+
+
+def _moves(offering: Offering, variant: Variant) -> Iterator[datetime]:
+    """A more wanted pool has been open for long enough."""
+    if offering.mark is not None:
+        yield offering.mark.until + timedelta(seconds=variant.home_after_seconds or 0.0)
+        yield from _probe_ends(offering)
+
+
+def _probe_ends(offering: Offering) -> Iterator[datetime]:
+    if offering.mark is not None and offering.mark.probe_expires_at is not None:
+        yield offering.mark.probe_expires_at
 
 
 def _times_of(instance: Instance, variant: Variant) -> Iterator[datetime]:

@@ -9,7 +9,7 @@
 One look is what `workers.loop.run.reconcile` does: rounds of plan and act until a plan asks for nothing.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from random import Random
 
 from controlplane.core.offerings import SPOT
@@ -27,12 +27,9 @@ from workers.simulator.lives import Lives
 from workers.simulator.memory import Memory
 from workers.simulator.moves import Moves
 from workers.simulator.scenario import Group, Scenario
-from workers.simulator.timeline import Progress, Timeline
+from workers.simulator.timeline import START, Progress, Timeline
 from workers.simulator.weather import Change, Key, changes
 from workers.simulator.world import World
-
-START = datetime(2027, 1, 4, tzinfo=UTC)
-"""Every scenario starts on the same Monday, so that its sentences are the same every time."""
 
 NOTICE_SECONDS = 2.5
 """How late a change is seen: what a look every 5 s sees late on the average."""
@@ -49,7 +46,7 @@ class Simulation:
 
     def __init__(self, scenario: Scenario, *, is_looking_always: bool = False) -> None:
         self.scenario = scenario
-        self.timeline = Timeline(START, scenario.duration)
+        self.timeline = Timeline(scenario.duration)
         self.ledger = Ledger(scenario.groups, START)
         self.memory = Memory(scenario.mark_seconds, self._remembered)
         self.world = World(scenario.types, scenario.outages, START)
@@ -91,10 +88,11 @@ class Simulation:
     def _create(self, group: Group, number: int) -> None:
         now = self.timeline.now
         dice = Random(f"{self.scenario.seed}/{group.name}/{number}")
-        wanted = wanted_at(group.demand, self._seconds(), dice)
+        wanted = wanted_at(group.demand, self.timeline.seconds, dice)
         name = f"{group.name}-{number}" if group.count > 1 else group.name
         subject = Subject(name, group, dice, now, wanted, wanted)
         subject.provision_deadline = now + timedelta(seconds=group.provision_seconds)
+        subject.modified_at = now
         self.subjects[name] = subject
         self.ledger.created(subject, now)
         if group.demand.low < group.demand.high:
@@ -108,7 +106,7 @@ class Simulation:
             return
         demand, now = subject.group.demand, self.timeline.now
         self.timeline.after(demand.step_seconds, self._demand, subject)
-        wanted = wanted_at(demand, self._seconds(), subject.dice)
+        wanted = wanted_at(demand, self.timeline.seconds, subject.dice)
         if wanted != subject.wanted:
             subject.wanted = wanted
             self.ledger.wants(subject, now)
@@ -118,7 +116,7 @@ class Simulation:
     def _update(self, subject: Subject, wanted: int, now: datetime) -> None:
         """`controlplane.endpoints.services.update_weights_and_capacities`, restated."""
         subject.rollback_count, subject.desired_count = subject.desired_count, wanted
-        subject.phase = Phase.UPDATING
+        subject.phase, subject.modified_at = Phase.UPDATING, now
         subject.provision_deadline = now + timedelta(seconds=subject.group.provision_seconds)
         subject.refusals = subject.start_failures = 0
         subject.start_failure_reason, subject.launch_not_before = "", None
@@ -133,7 +131,7 @@ class Simulation:
     # Looking.
 
     def _look(self, subject: Subject) -> None:
-        """Plan and act until a plan asks for nothing, or a launch call is under way; then `_go_on` comes after its answer."""
+        """Plan and act until a plan asks for nothing; where a launch call is made, `_go_on` comes after its answer."""
         if subject.is_busy:
             subject.is_stale = True
             return
@@ -144,13 +142,13 @@ class Simulation:
         while subject.rounds < ROUNDS_LIMIT:
             subject.rounds += 1
             now = self.timeline.now
-            view = subject.view(self._counter.offerings_of(subject))
+            view = subject.view(self._counter.offerings_of(subject), now)
             decided = plan(view, now)
             self.plans += 1
             if not decided.actions:
                 self._rest(subject, decided, view)
                 return
-            subject.work = Work(view, decided, list(decided.actions), subject.generation)
+            subject.work = Work(decided, list(decided.actions), subject.generation)
             if not self._act(subject, subject.work):
                 return
         self._look_at(subject, self.timeline.now + timedelta(seconds=NOTICE_SECONDS))
@@ -178,7 +176,8 @@ class Simulation:
                 return False
         subject.work = None
         if not work.is_changed:
-            self._rest(subject, work.decided, work.view)
+            now = self.timeline.now
+            self._rest(subject, work.decided, subject.view(self._counter.offerings_of(subject), now))
         return work.is_changed
 
     def _rest(self, subject: Subject, decided: do.Plan, view: Endpoint) -> None:
@@ -234,6 +233,3 @@ class Simulation:
             # One without any instance is not pinged, so in the product too it sleeps until its own time has come.
             if subject.machines:
                 self._look(subject)
-
-    def _seconds(self) -> float:
-        return (self.timeline.now - START).total_seconds()

@@ -5,14 +5,16 @@ to an endpoint: variants of one endpoint share nothing but its phase and its cei
 """
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
 from controlplane.core.offerings import Offering, Pool
 from workers.fleet.actions import Action, Launch, Plan
+from workers.fleet.pace import MEMORY_SECONDS, SHORT_LIFE_SECONDS
 from workers.fleet.view import Attempt, Endpoint, Instance, Phase, Sighting, Stage, Variant
 from workers.simulator.scenario import Group
+from workers.simulator.timeline import START
 from workers.simulator.weather import Key
 from workers.simulator.world import Fate
 
@@ -29,6 +31,7 @@ class Machine:
 
     row: Instance
     fate: Fate
+    ready_at: datetime | None = None
     is_serving: bool = False
     is_gone: bool = False
 
@@ -43,7 +46,10 @@ class Machine:
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """A launch under way: its action, which of the action's instances it is for, and the token it was made with."""
+    """A launch under way: its action, which of the action's instances it is for, and the token it was made with.
+
+    `is_repeat` when the same token was used before and its outcome is not known.
+    """
 
     action: Launch
     number: int
@@ -51,13 +57,13 @@ class Call:
     key: Key
     called_at: datetime
     generation: int
+    is_repeat: bool = False
 
 
 @dataclass(eq=False, slots=True)
 class Work:
     """A plan that is being carried out: what is left of its actions, and whether any of them changed a fact."""
 
-    view: Endpoint
     decided: Plan
     actions: list[Action]
     generation: int
@@ -68,9 +74,11 @@ class Work:
 class Subject:
     """One endpoint. `wanted` is what its user wants, `desired_count` what the control plane was told.
 
-    `is_busy` while a launch call is under way: nobody plans for it meanwhile, and `is_stale` says that it was to be looked at.
-    `work` is what is being carried out, in the round numbered `rounds` of this look. `look_at` is when the next look is due
-    (None: when something happens). `generation` rises with every wish, so that a launch under way for the old one stops.
+    `is_busy` while a launch call is under way: nobody plans for it meanwhile, and `is_stale` when it should have been.
+    `lost` are the keys of launches whose outcome is not known, by token. `lives` are the first good /ping and the end of
+    instances that ended lately, `modified_at` the last wish or change of phase. `work` is what is being carried out, in the
+    round numbered `rounds` of this look. `look_at` is when the next look is due (None: when something happens).
+    `generation` rises with every wish, so that a launch for the old one stops.
     """
 
     name: str
@@ -90,7 +98,9 @@ class Subject:
     move_not_before: datetime | None = None
     machines: dict[str, Machine] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
-    attempt_keys: dict[str, Key] = field(default_factory=dict)
+    lost: dict[str, Key] = field(default_factory=dict)
+    lives: list[tuple[datetime, datetime]] = field(default_factory=list)
+    modified_at: datetime = START
     launches: int = 0
     calls: int = 0
     generation: int = 1
@@ -102,7 +112,7 @@ class Subject:
     waits_for: frozenset[str] = frozenset()
     in_service_at: datetime | None = None
 
-    def view(self, offerings: tuple[Offering, ...]) -> Endpoint:
+    def view(self, offerings: tuple[Offering, ...], now: datetime) -> Endpoint:
         """What the planner is given: the facts as they are now."""
         group = self.group
         variant = Variant(
@@ -122,8 +132,26 @@ class Subject:
             short_since=self.short_since,
             home_after_seconds=group.home_after_seconds,
             move_not_before=self.move_not_before,
+            short_lives=self._short_lives(now) if self.lives else (),
         )
         return Endpoint(self.name, self.name, self.phase, (variant,), hourly_ceiling=group.hourly_ceiling)
+
+    def headroom(self) -> float | None:
+        """What more instances may cost per hour below the ceiling."""
+        if self.group.hourly_ceiling is None:
+            return None
+        spent = sum(machine.row.hourly_price for machine in self.machines.values())
+        return self.group.hourly_ceiling - spent - sum(attempt.hourly_price for attempt in self.attempts)
+
+    def ends(self, machine: Machine, now: datetime) -> None:
+        """An instance that has served is told to end, or is gone."""
+        if machine.ready_at is not None and now - machine.ready_at < timedelta(seconds=SHORT_LIFE_SECONDS):
+            self.lives.append((machine.ready_at, now))
+
+    def _short_lives(self, now: datetime) -> tuple[datetime, ...]:
+        """As `workers.fleet.observe` finds them: of instances that came since the last wish or change of phase."""
+        self.lives = [life for life in self.lives if now - life[1] < timedelta(seconds=MEMORY_SECONDS)]
+        return tuple(end for ready_at, end in self.lives if ready_at > self.modified_at)
 
     def add(self, fate: Fate, pool: Pool, price: float, replaces: str, now: datetime) -> Machine:
         """A launched instance's row."""

@@ -53,19 +53,22 @@ class Launching:
         self._first_ask = FirstAsk()
         self._go_on = go_on
 
-
     def launch(self, subject: Subject, action: do.Launch) -> None:
         """Start the action's instances one by one until one is refused."""
         self._next(subject, action, number=0)
 
     def resolve(self, subject: Subject, action: do.ResolveAttempt) -> None:
-        """Ask what became of a lost launch: by repeating it if it is wanted, else by looking."""
-        attempt, key = action.attempt, subject.attempt_keys[action.attempt.token]
-        if action.is_wanted:
+        """Finish the story of a lost launch: by repeating it, once the variant does not rest, or by looking for it."""
+        attempt, now = action.attempt, self._timeline.now
+        if not action.is_wanted:
+            self._find(subject, attempt)
+        elif subject.launch_not_before is None or subject.launch_not_before <= now:
+            key = subject.lost[attempt.token]
             offering = Offering(attempt.pool, attempt.zone, market=key[2], hourly_price=attempt.hourly_price)
             again = do.Launch(action.variant, offering, 1, False, action.why, attempt.replaces)
-            self._make(subject, Call(again, 0, attempt.token, key, attempt.called_at, subject.generation))
-            return
+            self._make(subject, Call(again, 0, attempt.token, key, now, subject.generation, is_repeat=True))
+
+    def _find(self, subject: Subject, attempt: Attempt) -> None:
         fate = self._world.find(attempt.token)
         self._close(subject, attempt.token)
         if fate is not None:
@@ -109,18 +112,27 @@ class Launching:
 
     def _answered(self, subject: Subject, call: Call, answer: Answer, fate: Fate | None) -> None:
         subject.is_busy = False
-        self._first_ask.answered(call, self._timeline.now, is_launched=answer is Answer.LAUNCHED)
+        self._first_ask.answered(call, self._timeline.now, is_launched=fate is not None)
         if answer is Answer.LOST:
-            # Asked again and still unknown: nothing has changed.
-            if call.token not in subject.attempt_keys:
-                subject.attempts.append(_attempt(call))
-                subject.attempt_keys[call.token] = call.key
+            self._lose(subject, call)
+        elif call.is_repeat and answer is Answer.THROTTLED:
+            # It may have been throttled before its token was looked at: what the first call did is still to be found.
+            self._find(subject, _attempt(call))
         else:
             _changed(subject)
             self._close(subject, call.token)
             self._told(subject, call, answer, fate)
         if not subject.is_busy:
             self._go_on(subject)
+
+    def _lose(self, subject: Subject, call: Call) -> None:
+        """No answer. The first time that is a fact; after that it changes nothing but the time of the next question."""
+        if call.is_repeat:
+            self._actor.pause(subject, self._timeline.now)
+            return
+        subject.attempts.append(_attempt(call))
+        subject.lost[call.token] = call.key
+        _changed(subject)
 
     def _told(self, subject: Subject, call: Call, answer: Answer, fate: Fate | None) -> None:
         if fate is None:
@@ -147,15 +159,18 @@ class Launching:
             self._memory.remember_refusal(call.key, CAPACITY, subject.name, now)
             if call.action.replaces:
                 self._actor.hold_moves(subject, now)
-            elif self._is_out_of_pools(call.action, now):
+            elif not call.is_repeat and self._is_out_of_pools(subject, call.action, now):
                 self._actor.pause(subject, now)
 
-    def _is_out_of_pools(self, action: do.Launch, now: datetime) -> bool:
-        return is_out_after(Search(action.variant.offerings, action.variant.short_since), action.offering, now)
+    def _is_out_of_pools(self, subject: Subject, action: do.Launch, now: datetime) -> bool:
+        """Nothing is left to ask: marked, too dear, or just refused."""
+        variant = action.variant
+        search = Search(variant.offerings, variant.short_since, headroom=subject.headroom())
+        return is_out_after(search, action.offering, now)
 
     @staticmethod
     def _close(subject: Subject, token: str) -> None:
-        if subject.attempt_keys.pop(token, None) is not None:
+        if subject.lost.pop(token, None) is not None:
             subject.attempts = [each for each in subject.attempts if each.token != token]
 
 

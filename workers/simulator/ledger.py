@@ -3,7 +3,7 @@
 Time is weighed as it passes: whoever changes a fact first has the time since the last change booked under the old one.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 
@@ -23,8 +23,8 @@ class Tally:
     counted_seconds: float = 0.0
     up_seconds: float = 0.0
     preferred_seconds: float = 0.0
-    serving_by_type: Counter[str] = field(default_factory=Counter)
-    spend_by_type: Counter[str] = field(default_factory=Counter)
+    serving_by_type: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    spend_by_type: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     calls: Counter[Answer] = field(default_factory=Counter)
     refused_in_spite_of_mark: int = 0
     moves: int = 0
@@ -40,7 +40,11 @@ class Tally:
         """Take another group's sums in."""
         for each in fields(Tally):
             mine, theirs = getattr(self, each.name), getattr(other, each.name)
-            setattr(self, each.name, mine + theirs)
+            if isinstance(theirs, dict):
+                for kind, amount in theirs.items():
+                    mine[kind] += amount
+            else:
+                setattr(self, each.name, mine + theirs)
 
 
 @dataclass(eq=False, slots=True)
@@ -128,13 +132,17 @@ class Ledger:
         self.tallies[subject.group.name].spend_by_type[machine.key[0]] += hours * machine.row.hourly_price
 
     def marked(self, key: Key, mark: Mark | None, now: datetime) -> None:
-        """What is remembered of a key changed."""
+        """What is remembered of a key changed. A mark that is lengthened while it holds goes on as one spell."""
         at = self._seconds(now)
-        before = self._open_marks.pop(key, None)
-        if before is not None and before[0] < min(before[1], at):
-            self.marks.append(Spell(key, before[0], min(before[1], at)))
-        if mark is not None and mark.until > now:
-            self._open_marks[key] = (at, self._seconds(mark.until))
+        until = self._seconds(mark.until) if mark is not None else at
+        start, end = self._open_marks.pop(key, (at, at))
+        if until > at and end >= at:
+            self._open_marks[key] = (start, until)
+            return
+        if start < min(end, at):
+            self.marks.append(Spell(key, start, min(end, at)))
+        if until > at:
+            self._open_marks[key] = (at, until)
 
     def close(self, subjects: dict[str, Subject], now: datetime) -> None:
         """The scenario's end: book what still runs."""

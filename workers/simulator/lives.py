@@ -1,15 +1,16 @@
 """What happens to an instance by itself, from its launch to its end.
 
-    launched --> runs --> serves --+--> crashes (exits; its slot is kept until it is ended)
-                   |               +--> interruption announced --> 2 min later it is gone
-                   +--> exits before it was ready
-    told to end --> STOP_SECONDS later it is gone
+launched --> runs --> serves --+--> crashes (exits; its slot is kept until it is ended)
+               |               +--> interruption announced --> 2 min later it is gone
+               +--> exits before it was ready
+told to end --> STOP_SECONDS later it is gone
 """
 
 from collections.abc import Callable
 from datetime import timedelta
 
 from workers.fleet.view import Sighting, Stage
+from workers.providers.base import StartFailure
 from workers.simulator.fleet import Machine, Subject
 from workers.simulator.ledger import Ledger
 from workers.simulator.timeline import Timeline
@@ -17,6 +18,7 @@ from workers.simulator.weather import Key
 from workers.simulator.world import NOTICE_OF_INTERRUPTION_SECONDS, STOP_SECONDS, World
 
 _ENDING = frozenset({Stage.TERMINATING})
+EXITED = StartFailure.CONTAINER_EXITED.value
 
 
 class Lives:
@@ -71,7 +73,7 @@ class Lives:
         if machine.is_gone or machine.row.stage in _ENDING:
             return
         if machine.fate.exits_before_ready:
-            machine.see(sighting=Sighting.EXITED, detail="the container exited with code 1")
+            machine.see(sighting=Sighting.EXITED, failure=EXITED, detail="the container exited with code 1")
         else:
             machine.see(is_healthy=True)
             if machine.fate.crashes_at is not None:
@@ -83,7 +85,7 @@ class Lives:
             return
         self._ledger.tallies[subject.group.name].crashes += 1
         self._ledger.serves(subject, machine, is_serving=False, now=self._timeline.now)
-        machine.see(sighting=Sighting.EXITED, is_healthy=None, detail="the container exited with code 137")
+        machine.see(sighting=Sighting.EXITED, failure=EXITED, is_healthy=None, detail="the container exited with code 137")
         self._wake(subject)
 
     def _calls_end(self, subject: Subject, machine: Machine) -> None:

@@ -12,6 +12,7 @@ from workers.simulator.scenario import (
     HOUR,
     OUTAGE_KINDS,
     THROTTLED,
+    TOTAL,
     UNLIMITED,
     Demand,
     Flapping,
@@ -132,7 +133,9 @@ def _group(table: Table) -> Group:
         markets=table.words("markets", MARKETS, (ON_DEMAND,)),
         provision_seconds=table.number("provision_seconds", 300, 3600, 1800),
         home_after_seconds=_optional_minutes(table, "coming_home_minutes"),
-        hourly_ceiling=table.number("hourly_ceiling", 0, PRICE_LIMIT * INSTANCES_LIMIT) if table.has("hourly_ceiling") else None,
+        hourly_ceiling=table.number("hourly_ceiling", 0, PRICE_LIMIT * INSTANCES_LIMIT)
+        if table.has("hourly_ceiling")
+        else None,
         startup_seconds=table.number("startup_seconds", 0, 3600, 60),
         startup_spread=table.number("startup_spread", 0, 1, 0.2),
         startup_timeout_seconds=table.number("startup_timeout_seconds", 60, 3600, 480),
@@ -183,6 +186,7 @@ def _across(scenario: Scenario) -> list[str]:
     """Faults that no single table shows."""
     problems = [f"types: {name} is there twice" for name in _twice(each.name for each in scenario.types)]
     problems += [f"endpoints: group {name} is there twice" for name in _twice(each.name for each in scenario.groups)]
+    problems += [f"endpoints: no group may be named {TOTAL}" for each in scenario.groups if each.name == TOTAL]
     known = {each.name for each in scenario.types}
     for place, group in enumerate(scenario.groups):
         names = [pool.instance_type for pool in group.pools]

@@ -6,10 +6,8 @@ from dataclasses import asdict, dataclass
 from math import ceil
 
 from workers.simulator.ledger import Ledger, Tally
-from workers.simulator.scenario import HOUR, Scenario
+from workers.simulator.scenario import HOUR, TOTAL, Scenario
 from workers.simulator.world import Answer
-
-TOTAL = "total"
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ def _percentile(values: Sequence[float], share: float) -> float | None:
 
 def to_text(found: Report) -> str:
     """The report as tables for people."""
-    head = f"{found.title}: {found.days:g} days, {found.total.endpoints:,} endpoints, seed {found.seed}"
+    head = f"{found.title}: {found.days:g} day(s), {found.total.endpoints:,} endpoints, seed {found.seed}"
     rows = [_row(name, figures) for name, figures in found.groups.items() if name != TOTAL or len(found.groups) > 2]
     return "\n".join([head, "", *_table(_HEADS, rows), "", *_table(_SPEND_HEADS, _spend_rows(found.total)), ""])
 
@@ -133,16 +131,16 @@ _SPEND_HEADS = ("instance type", "serving hours", "USD", "of all")
 def _row(name: str, of: Figures) -> tuple[str, ...]:
     times = (of.in_service_p50, of.in_service_p90, of.in_service_max)
     return (
-        *(name, f"{of.endpoints:,}", _percent(of.availability), _percent(of.at_least_one), *map(_duration, times)),
+        *(name, f"{of.endpoints:,}", to_percent(of.availability), to_percent(of.at_least_one), *map(_duration, times)),
         *(f"{of.failed:,}", f"{of.rolled_back:,}", f"{of.launches:,}", f"{of.refused:,}", f"{of.wasted:,}"),
-        *(f"{of.throttled:,}/{of.lost:,}", _percent(of.preferred_share), f"{of.moves:,}", f"{of.crashes:,}"),
+        *(f"{of.throttled:,}/{of.lost:,}", to_percent(of.preferred_share), f"{of.moves:,}", f"{of.crashes:,}"),
         *(f"{of.interruptions:,}/{of.survived:,}", f"{of.spend:,.2f}"),
     )
 
 
 def _spend_rows(total: Figures) -> list[tuple[str, ...]]:
     return [
-        (kind, f"{total.hours_by_type.get(kind, 0.0):,.1f}", f"{usd:,.2f}", _percent(_share(usd, total.spend)))
+        (kind, f"{total.hours_by_type.get(kind, 0.0):,.1f}", f"{usd:,.2f}", to_percent(_share(usd, total.spend)))
         for kind, usd in total.spend_by_type.items()
     ]
 
@@ -150,14 +148,15 @@ def _spend_rows(total: Figures) -> list[tuple[str, ...]]:
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """The first column to the left, figures to the right."""
     widths = [max(len(line[column]) for line in (heads, *rows)) for column in range(len(heads))]
-    return [
-        "  ".join(cell.rjust(width) if place else cell.ljust(width) for place, (cell, width) in enumerate(zip(line, widths)))
-        for line in (heads, *rows)
-    ]
+    return ["  ".join(_pad(cell, widths, place) for place, cell in enumerate(line)) for line in (heads, *rows)]
 
 
-def _percent(share: float | None) -> str:
-    """Rounded down, so that 100 % means all of it."""
+def _pad(cell: str, widths: Sequence[int], place: int) -> str:
+    return cell.rjust(widths[place]) if place else cell.ljust(widths[place])
+
+
+def to_percent(share: float | None) -> str:
+    """For people; rounded down, so that 100 % means all of it."""
     return "-" if share is None else f"{int(share * 100_000) / 1000:.3f} %"
 
 

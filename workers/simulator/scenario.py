@@ -10,6 +10,9 @@ DAY = 24 * HOUR
 UNLIMITED = 1_000_000
 """The slots of a type that a scenario sets no limit for."""
 
+TOTAL = "total"
+"""What all groups together are called; no group may be."""
+
 THROTTLED = "throttled"
 AMBIGUOUS = "ambiguous"
 OUTAGE_KINDS = (THROTTLED, AMBIGUOUS)

@@ -2,10 +2,13 @@
 
 import heapq
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-PROGRESS_EVENTS = 5000
+START = datetime(2027, 1, 4, tzinfo=UTC)
+"""Every scenario starts on the same Monday, so that its sentences are the same every time."""
+
+PROGRESS_EVENTS = 1000
 
 Progress = Callable[[float, int], None]
 """Told the share of the simulated time that has passed, and the number of events so far."""
@@ -14,13 +17,17 @@ Progress = Callable[[float, int], None]
 class Timeline:
     """`now` and what comes; events of one time happen in the order in which they were put in."""
 
-    def __init__(self, start: datetime, duration_seconds: float) -> None:
-        self.start = start
-        self.end = start + timedelta(seconds=duration_seconds)
-        self.now = start
+    def __init__(self, duration_seconds: float) -> None:
+        self.end = START + timedelta(seconds=duration_seconds)
+        self.now = START
         self.events = 0
         self._heap: list[tuple[datetime, int, Callable[..., None], tuple[Any, ...]]] = []
         self._numbers = 0
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return (self.now - START).total_seconds()
 
     def at(self, when: datetime, happen: Callable[..., None], *subjects: Any) -> None:
         """Let `happen(*subjects)` be called at this time, or now if it is past; never beyond the end."""
@@ -41,5 +48,5 @@ class Timeline:
             happen(*subjects)
             self.events += 1
             if progress is not None and self.events % PROGRESS_EVENTS == 0:
-                progress((self.now - self.start) / (self.end - self.start), self.events)
+                progress((self.now - START) / (self.end - START), self.events)
         self.now = self.end

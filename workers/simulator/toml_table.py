@@ -61,7 +61,7 @@ class Table:
     def text(self, name: str, default: str | None = None) -> str:
         """Text of 1 to TEXT_LIMIT printable characters; required where there is no default."""
         value = self._take(name, default)
-        if not isinstance(value, str) or not _is_name(value) and value != default:
+        if not isinstance(value, str) or (not _is_name(value) and value != default):
             self._refuse(name, value, f"text of 1 to {TEXT_LIMIT} printable characters", default)
             return default or ""
         return value
@@ -74,11 +74,14 @@ class Table:
             return default
         return str(value)
 
-    def words(self, name: str, choices: Iterable[str] | None = None, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+    def words(
+        self, name: str, choices: Iterable[str] | None = None, default: tuple[str, ...] | None = None
+    ) -> tuple[str, ...]:
         """A list of different words, from `choices` where there are any; not empty where there is no default."""
-        value = self._take(name, default)
-        if value is default and default is not None:
+        if default is not None and not self.has(name):
+            self._asked.add(name)
             return default
+        value = self._take(name, None)
         allowed = None if choices is None else tuple(choices)
         wanted = "a list of different words" if allowed is None else f"a list of some of {', '.join(allowed)}"
         if not isinstance(value, list) or not value or len(value) > LIST_LIMIT or not _are_words(value, allowed):
