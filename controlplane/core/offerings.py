@@ -52,7 +52,8 @@ class Pool:
 @dataclass(frozen=True)
 class Offering:
     """A pool in one zone of one market. `hourly_price` is in US dollars, None where nobody knows it; `room` is how many
-    more instances of its type the account's quotas allow, None where there is no limit."""
+    more instances of its type the account's quotas allow, None where there is no limit. `refused_at` is when it was last
+    refused to anybody, where that is asked for; a success since then clears the mark, but makes it no older."""
 
     pool: Pool
     zone: str
@@ -60,6 +61,7 @@ class Offering:
     market: str = ON_DEMAND
     hourly_price: float | None = None
     room: int | None = None
+    refused_at: datetime | None = None
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,10 @@ class LaunchAttempt(models.Model):
     ended_at = models.DateTimeField(null=True)
 
     class Meta:
-        indexes = [models.Index(fields=["endpoint", "stage"], name="attempt_by_endpoint")]
+        indexes = [
+            models.Index(fields=["endpoint", "stage"], name="attempt_by_endpoint"),
+            models.Index(fields=["provider", "zone", "instance_type", "called_at"], name="attempt_by_offering"),
+        ]
 
 
 class CapacityMark(models.Model):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from math import ceil
 from uuid import UUID
@@ -24,6 +25,9 @@ from controlplane.fleet.states import LIVE_STAGES, OPEN_ATTEMPTS, AttemptStage, 
 BOOTS_KEPT = 200
 """So many of a type's latest starts are looked at: a new image or a new zone shows soon."""
 
+CLOSING_KINDS = ("capacity", "quota", "unknown")
+"""The kinds of refusal that close an offering."""
+
 MarkKey = tuple[str, str, str]
 """Instance type, zone, market."""
 
@@ -38,6 +42,19 @@ def marks_of(account_id: str, instance_types: Collection[str]) -> dict[MarkKey, 
         )
         for row in rows
     }
+
+
+def last_refusals(instance_types: Collection[str], since: datetime) -> dict[MarkKey, datetime]:
+    """When each offering of these types was last refused to anybody since then, whatever became of its mark."""
+    rows = LaunchAttempt.objects.filter(
+        provider=settings.HEADRACE.provider,
+        instance_type__in=instance_types,
+        stage=AttemptStage.REFUSED,
+        error_kind__in=CLOSING_KINDS,
+        called_at__gte=since,
+    )
+    latest = rows.order_by().values_list("instance_type", "zone", "market").annotate(at=Max("ended_at"))
+    return {(instance_type, zone, market): at for instance_type, zone, market, at in latest}
 
 
 def markets_of(wanted: Sequence[str], sold: Sequence[str]) -> list[str]:

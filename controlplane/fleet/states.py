@@ -16,6 +16,8 @@ provider no longer knows it. TERMINATED: gone.
                     |  \\----> REFUSED
                     v
                 AMBIGUOUS ---> SUCCEEDED | ABSENT
+                    ^
+                    +--------- REFUSED | ABSENT (the sweep found its instance after all, and it is wanted)
 
 An open attempt (INTENDED, AMBIGUOUS) counts as an instance until the provider was asked about its token.
 """

@@ -20,7 +20,7 @@ class StartFailure:
 class Launch:
     """Start `count` instances on this offering, one by one, until one is refused.
 
-    `replaces` is the id of the instance whose place a coming-home move fills.
+    `replaces` is the id of the instance whose place a coming-home move fills. `headroom` is as in `Search`.
     """
 
     variant: Variant
@@ -29,6 +29,7 @@ class Launch:
     is_probe: bool
     why: str
     replaces: str = ""
+    headroom: float | None = None
 
 
 @dataclass(frozen=True)

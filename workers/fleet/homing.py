@@ -73,10 +73,12 @@ def _may_move(variant: Variant, staying: Sequence[Instance], moving: Sequence[In
 
 
 def _is_open_for_long(rung: Rung, variant: Variant, now: datetime) -> bool:
+    """Whether nobody has been refused it for as long as asked, nor a mark closed it."""
     if rung.standing not in (Standing.OPEN, Standing.PROBE):
         return False
-    mark = rung.offering.mark
-    return mark is None or now - mark.until >= timedelta(seconds=variant.home_after_seconds or 0.0)
+    mark, refused_at = rung.offering.mark, rung.offering.refused_at
+    closed_at = [at for at in (mark.until if mark else None, refused_at) if at is not None]
+    return all(now - at >= timedelta(seconds=variant.home_after_seconds or 0.0) for at in closed_at)
 
 
 def _launch(variant: Variant, rung: Rung, fallback: Instance) -> Launch:

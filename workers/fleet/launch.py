@@ -63,7 +63,7 @@ def resolve(action: ResolveAttempt, claim: Claim) -> bool:
 
 
 def _out_of_pools(action: Launch) -> Callable[[], bool]:
-    search = Search(action.variant.offerings, action.variant.short_since)
+    search = Search(action.variant.offerings, action.variant.short_since, headroom=action.headroom)
     return lambda: is_out_after(search, action.offering, clock.now())
 
 

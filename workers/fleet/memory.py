@@ -72,17 +72,21 @@ def reopen(instance: Instance, now: datetime) -> None:
 
 
 def note_interruption(instance: Instance, why: str, now: datetime) -> None:
-    """The market took an instance back: it has none to spare, so its offering is closed as after a refusal."""
-    CapacityMark.objects.update_or_create(
-        **_key(instance),
-        defaults={
-            "kind": "interrupted",
-            "message": why,
-            "marked_at": now,
-            "until": now + timedelta(seconds=settings.HEADRACE.capacity_mark_seconds),
-            "seen_by": instance.endpoint.name,
-        },
-    )
+    """The market took an instance back: it has none to spare, so its offering is closed as after a refusal.
+
+    A longer mark, for a quota say, stays as it is.
+    """
+    until = now + timedelta(seconds=settings.HEADRACE.capacity_mark_seconds)
+    if _marks(instance).filter(until__gte=until).exists():
+        return
+    facts = {
+        "kind": "interrupted",
+        "message": why,
+        "marked_at": now,
+        "until": until,
+        "seen_by": instance.endpoint.name,
+    }
+    CapacityMark.objects.update_or_create(**_key(instance), defaults=facts)
 
 
 def _key(row: LaunchAttempt | Instance) -> dict[str, str]:

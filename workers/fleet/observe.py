@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -16,12 +16,13 @@ from controlplane.endpoints.models import Deployment, Endpoint, EndpointVariant,
 from controlplane.endpoints.options import Options
 from controlplane.endpoints.selectors import options_of, standing_variants
 from controlplane.fleet.models import GatewayHeartbeat, Instance, LaunchAttempt
-from controlplane.fleet.selectors import MarkKey, markets_of, marks_of, offerings_of, quota_room
+from controlplane.fleet.selectors import MarkKey, last_refusals, markets_of, marks_of, offerings_of, quota_room
 from controlplane.fleet.states import LIVE_STAGES, OPEN_ATTEMPTS, InstanceStage
 from controlplane.invocations.selectors import running_by_instance
 from controlplane.metrics.selectors import alarm_states
 from workers.fleet import view as seen
 from workers.fleet.pace import MEMORY_SECONDS, SHORT_LIFE_SECONDS
+from workers.fleet.trial import topics_of
 from workers.providers import registry
 from workers.providers.base import Health, InstanceStatus, Provider, ProviderInstance
 from workers.providers.errors import ProviderError
@@ -99,6 +100,7 @@ def view(endpoint_id: UUID, soundings: Soundings) -> seen.Endpoint:
         revision=endpoint.revision,
         deployment=_deployment(deployment) if deployment else None,
         hourly_ceiling=options.hourly_ceiling,
+        topics=topics_of(endpoint, deployment.config_name if deployment else endpoint.config_name),
         variants=tuple(_variant(variant, facts, is_deploying=deployment is not None) for variant in facts.variants),
     )
 
@@ -113,6 +115,7 @@ class _Facts:
     variants: list[EndpointVariant]
     pools: Mapping[int, Pool]
     marks: Mapping[MarkKey, Mark]
+    refusals: Mapping[MarkKey, datetime]
     room: Mapping[str, int]
     instances: list[Instance]
     attempts: list[LaunchAttempt]
@@ -123,6 +126,7 @@ class _Facts:
 def _gather(endpoint: Endpoint, options: Options, soundings: Soundings) -> _Facts:
     variants = list(standing_variants(endpoint))
     pools = {pool.id: _pool(pool, options) for variant in variants for pool in variant.pools.all()}
+    types = {pool.instance_type for pool in pools.values()}
     instances = list(Instance.objects.filter(endpoint=endpoint, stage__in=LIVE_STAGES).order_by("launched_at", "id"))
     return _Facts(
         provider=registry.get(settings.HEADRACE.provider),
@@ -130,13 +134,21 @@ def _gather(endpoint: Endpoint, options: Options, soundings: Soundings) -> _Fact
         soundings=soundings,
         variants=variants,
         pools=pools,
-        marks=marks_of(endpoint.account_id, {pool.instance_type for pool in pools.values()}),
+        marks=marks_of(endpoint.account_id, types),
+        refusals=_refusals(types, options),
         room=quota_room(endpoint.account_id),
         instances=instances,
         attempts=list(LaunchAttempt.objects.filter(endpoint=endpoint, stage__in=OPEN_ATTEMPTS).order_by("called_at")),
         in_flight=_in_flight(instances),
         short_lives=_short_lives(endpoint),
     )
+
+
+def _refusals(types: set[str], options: Options) -> Mapping[MarkKey, datetime]:
+    """When offerings were last refused; only who wants to come home needs to know how long they have been open."""
+    if options.home_after_seconds is None:
+        return {}
+    return last_refusals(types, clock.now() - timedelta(seconds=options.home_after_seconds))
 
 
 def _short_lives(endpoint: Endpoint) -> dict[int, list[datetime]]:
@@ -205,7 +217,10 @@ def _variant(row: EndpointVariant, facts: _Facts, *, is_deploying: bool) -> seen
         id=row.id,
         name=row.name,
         desired_count=row.desired_count,
-        offerings=offerings_of(pools, provider.zones, markets, facts.marks, facts.room),
+        offerings=tuple(
+            replace(each, refused_at=facts.refusals.get((each.pool.instance_type, each.zone, each.market)))
+            for each in offerings_of(pools, provider.zones, markets, facts.marks, facts.room)
+        ),
         instances=tuple(_instance(each, facts) for each in facts.instances if each.variant_id == row.id),
         attempts=tuple(_attempt(each, facts) for each in facts.attempts if each.variant_id == row.id),
         provision_deadline=row.provision_deadline,

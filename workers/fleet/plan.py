@@ -235,7 +235,8 @@ def _fill(variant: Variant, missing: int, phase: Phase, now: datetime, headroom:
     count = 1 if choice.is_probe else _allowed(missing, choice.offering, headroom)
     pool = choice.offering.pool
     why = f"variant {variant.name} asks for {count} x {pool.instance_type} (priority {pool.priority})"
-    return Launch(variant, choice.offering, count, choice.is_probe, f"{why}: {choice.why}" if choice.why else why)
+    why = f"{why}: {choice.why}" if choice.why else why
+    return Launch(variant, choice.offering, count, choice.is_probe, why, headroom=headroom)
 
 
 def _no_capacity(variant: Variant, headroom: float | None, now: datetime) -> str:

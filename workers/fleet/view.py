@@ -196,6 +196,14 @@ class Deployment:
 
 
 @dataclass(frozen=True)
+class Topics:
+    """The trial of the endpoint's topics that its last change began: messages under way, and why one was not taken."""
+
+    waiting: int = 0
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
 class Endpoint:
     """One endpoint; `consistency_window_seconds` is how long its provider's listings may lag behind a launch.
 
@@ -210,3 +218,4 @@ class Endpoint:
     revision: int = 1
     deployment: Deployment | None = None
     hourly_ceiling: float | None = None
+    topics: Topics = Topics()

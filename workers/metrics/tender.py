@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import InterfaceError, OperationalError, close_old_connections
+from django.db import InterfaceError, OperationalError
 
 from controlplane.core import clock
+from workers.aside import Aside
 from workers.metrics import alarms, backlog, join
 
 log = logging.getLogger(__name__)
@@ -31,26 +31,21 @@ class Tender:
 
     def __init__(self, chores: Sequence[Chore] = CHORES) -> None:
         self._chores = chores
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="metrics")
-        self._round: Future[None] | None = None
+        self._aside = Aside("metrics", self.run_round)
         self._due_at: dict[str, float] = {}
 
     def start_round(self) -> None:
         """Start a round, unless the one before still runs."""
-        if self._round is None or self._round.done():
-            self._round = self._pool.submit(self.run_round)
+        self._aside.start()
 
     def stop(self) -> None:
         """Return when the round that runs has ended."""
-        self._pool.shutdown()
+        self._aside.stop()
 
     def run_round(self) -> None:
         """Whatever is due, here and now."""
-        try:
-            for chore in self._chores:
-                self._run(chore)
-        finally:
-            close_old_connections()
+        for chore in self._chores:
+            self._run(chore)
 
     def _run(self, chore: Chore) -> None:
         if clock.monotonic() < self._due_at.get(chore.name, 0.0):

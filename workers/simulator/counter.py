@@ -36,7 +36,14 @@ class Counter:
 
     def _make(self, group: Group) -> tuple[Offering, ...]:
         return tuple(
-            Offering(pool, zone, self._memory.mark_of(key), market, self._world.price(key))
+            Offering(
+                pool,
+                zone,
+                self._memory.mark_of(key),
+                market,
+                self._world.price(key),
+                refused_at=self._memory.refused_at(key),
+            )
             for pool in self._pools[group.name]
             for market in group.markets
             for zone in self._zones

@@ -36,6 +36,11 @@ class Memory:
         self._first_seconds = first_seconds
         self._on_change = on_change
         self._rows: dict[Key, _Row] = {}
+        self._refused_at: dict[Key, datetime] = {}
+
+    def refused_at(self, key: Key) -> datetime | None:
+        """When this key was last refused, whatever became of its mark."""
+        return self._refused_at.get(key)
 
     def mark_of(self, key: Key) -> Mark | None:
         """What is remembered of this key."""
@@ -53,12 +58,15 @@ class Memory:
         streak = streak_after(row.streak, row.mark.marked_at, row.mark.until, now) if row else 1
         until = now + timedelta(seconds=mark_seconds(kind, streak, self._first_seconds))
         self._rows[key] = _Row(Mark(kind, "no room", now, until, seen_by), streak)
+        self._refused_at[key] = now
         self._on_change(key, is_open=False)
 
     def note_interruption(self, key: Key, why: str, seen_by: str, now: datetime) -> None:
         """The market took an instance back: it has none to spare, so the key is closed as after a refusal."""
         row = self._rows.get(key) or _Row(Mark(INTERRUPTED, why, now, now, seen_by), 1)
         until = now + timedelta(seconds=self._first_seconds)
+        if row.mark.until >= until:
+            return
         row.mark = replace(row.mark, kind=INTERRUPTED, message=why, marked_at=now, until=until, seen_by=seen_by)
         self._rows[key] = row
         self._on_change(key, is_open=False)

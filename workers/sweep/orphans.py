@@ -94,18 +94,27 @@ def _adopt(orphan: Orphan, now: datetime) -> None:
 
 
 def _note_hold(hold: str, now: datetime) -> None:
-    """Store that the sweep is held back, or no longer, and tell of it loudly: at once and then every hour."""
+    """Store that the sweep is held back, or no longer, and tell of it."""
+    if hold:
+        _hold_back(hold, now)
+    elif Sweep.objects.exclude(held_since=None).exists():
+        _resume(now)
+
+
+def _hold_back(hold: str, now: datetime) -> None:
+    """Tell of it loudly: at once and then every hour, until an operator confirms."""
     with transaction.atomic():
         state, _ = Sweep.objects.select_for_update().get_or_create(pk=1)
-        if not hold:
-            if state.held_since is not None:
-                Sweep.objects.filter(pk=1).update(held_since=None, held_why="", told_at=None)
-                sentence = "The orphan sweep goes on: nothing that was in doubt is left."
-                events.record(record.installation(), "OrphanSweepResumed", sentence, now=now)
-            return
         if not is_to_be_told(state.told_at, now):
             return
         Sweep.objects.filter(pk=1).update(held_since=state.held_since or now, held_why=hold, told_at=now)
         sentence = f"The orphan sweep is held back and ends nothing: {hold}. `manage.py orphans --confirm` lets it go on."
         log.error("%s", sentence)
         events.record(record.installation(), "OrphanSweepHeld", sentence, now=now)
+
+
+def _resume(now: datetime) -> None:
+    with transaction.atomic():
+        if Sweep.objects.exclude(held_since=None).update(held_since=None, held_why="", told_at=None):
+            sentence = "The orphan sweep goes on: nothing that was in doubt is left."
+            events.record(record.installation(), "OrphanSweepResumed", sentence, now=now)
