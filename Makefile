@@ -14,7 +14,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo up test bench lint lock python-is-new-enough
+.PHONY: help venv demo up test bench faults lint lock python-is-new-enough
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ test: $(DEV_STAMP) ## Run the tests, on real engines
 
 bench: $(DEV_STAMP) ## Measure accepts, lifecycle operations and fallback times
 	@$(BIN)/python -m tests.perf $(ARGS)
+
+faults: $(DEV_STAMP) ## A storm of 1,000 seeded faults; then nothing may be leaked, doubled or stuck
+	@$(BIN)/python -m tests.faults $(ARGS)
 
 lint: $(DEV_STAMP) ## Check style, types, import directions and migrations
 	@echo "==> ruff check" && $(BIN)/ruff check .

@@ -8,6 +8,8 @@ import asyncio
 import logging
 import threading
 
+import uvloop
+
 from workers.invocations.dispatcher import Dispatcher
 
 STOP_SECONDS = 15.0
@@ -36,7 +38,7 @@ class Residents:
             self._thread.join(STOP_SECONDS)
 
     def _run(self) -> None:
-        with asyncio.Runner() as runner:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             self._loop = runner.get_loop()
             self._dispatcher = Dispatcher()
             runner.run(self._dispatcher.run())

@@ -2,10 +2,11 @@
 
     every half second   endpoints whose look is due: ring the workers' doorbell
                         endpoints still due after OVERDUE_SECONDS (no worker came): work on them here
+    every second        asynchronous endpoints without instances that something waits for: wake those that ask for it
     every few seconds   heartbeat; alarms and other work on metrics, in a thread of its own
     10 s, later 2 min   orphan sweep and overdue ends, in a thread of their own, since a provider may be slow to answer
                         (dense after the start, when a crash may just have left something behind)
-    every hour          retention
+    every hour          retention, in a thread of its own, since a million requests take a while to delete
 
 So the scan alone converges: with the broker down, flushed or deaf, this process does the work itself.
 """
@@ -20,8 +21,10 @@ from uuid import UUID
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
 from controlplane.core import clock, hints
+from controlplane.endpoints import waking
 from controlplane.observability import heartbeats
 from workers import offers
+from workers.aside import Aside
 from workers.loop.lease import due_endpoints
 from workers.loop.run import reconcile
 from workers.metrics.tender import Tender
@@ -38,6 +41,7 @@ WORKERS = 4
 
 BEAT_SECONDS = 2.0
 METRICS_SECONDS = 2.0
+WAKE_SECONDS = 1.0
 OFFER_SECONDS = 5.0
 SWEEP_DENSE_SECONDS = 10.0
 SWEEP_DENSE_ROUNDS = 20
@@ -58,6 +62,8 @@ class Scheduler:
         self._due_at: dict[str, float] = {}
         self._sweeper = Sweeper()
         self._metrics = Tender()
+        self._offers = Aside("offers", lambda: offers.tell(clock.now()))
+        self._retention = Aside("retention", lambda: retention.sweep(clock.now()))
 
     def stop(self) -> None:
         """End `run` after its current step."""
@@ -74,16 +80,19 @@ class Scheduler:
         self._pool.shutdown()
         self._sweeper.stop()
         self._metrics.stop()
+        self._offers.stop()
+        self._retention.stop()
 
     def step(self) -> None:
         """One scan and whatever chore is due."""
         self.scan()
         self._chore("beat", BEAT_SECONDS, lambda: heartbeats.beat("scheduler", clock.now()))
+        self._chore("wake", WAKE_SECONDS, lambda: waking.wake_due(clock.now()))
         self._chore("metrics", METRICS_SECONDS, self._metrics.start_round)
-        self._chore("offer", OFFER_SECONDS, lambda: offers.tell(clock.now()))
+        self._chore("offer", OFFER_SECONDS, self._offers.start)
         dense = self._sweeper.sweeps < SWEEP_DENSE_ROUNDS
         self._chore("sweep", SWEEP_DENSE_SECONDS if dense else SWEEP_SPARSE_SECONDS, self._sweeper.start)
-        self._chore("retention", RETENTION_SECONDS, lambda: retention.sweep(clock.now()))
+        self._chore("retention", RETENTION_SECONDS, self._retention.start)
 
     def scan(self) -> None:
         """Ring for endpoints that are due, and work on those for which nobody came."""

@@ -12,11 +12,11 @@ Source of the rules: AWS General Reference, "Signature Version 4 signing process
 import hashlib
 import hmac
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 from controlplane.core.errors import (
@@ -64,9 +64,18 @@ class SignedRequest:
     headers: tuple[tuple[str, str], ...]
     body_sha256: str
 
+    @cached_property
+    def values(self) -> dict[str, list[str]]:
+        """The values of each header, in order. Checking a signature asks for a dozen."""
+        found: dict[str, list[str]] = {}
+        for name, value in self.headers:
+            found.setdefault(name, []).append(value)
+        return found
+
     def header(self, name: str) -> str | None:
         """The first value of header `name` (lower case)."""
-        return next((value for key, value in self.headers if key == name), None)
+        values = self.values.get(name)
+        return values[0] if values else None
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,7 @@ def verify(
     if key is None or request.header("x-amz-security-token") is not None:
         raise UnrecognizedClient(_INVALID_TOKEN)
     _check_coverage(request, authorization.signed_headers)
-    expected = _signature(request, authorization, sent_at, key.secret)
+    expected = sign(request, authorization.scope, authorization.signed_headers, sent_at, key.secret)
     if not hmac.compare_digest(expected.encode(), authorization.signature.encode()):
         raise InvalidSignature(_MISMATCH)
     _check_window(sent_at, now)
@@ -119,7 +128,9 @@ def scope_of(headers: Iterable[tuple[str, str]], query: str) -> Scope | None:
     return _read_scope(next((value for key, value in parse_qsl(query) if key == "X-Amz-Credential"), ""))
 
 
+@lru_cache(maxsize=1024)
 def _read_scope(credential: str) -> Scope | None:
+    """The scope in a Credential; kept, since a key's calls of one day all have the same."""
     match = _CREDENTIAL.fullmatch(credential)
     return Scope(match["key"], match["date"], match["region"], match["service"]) if match else None
 
@@ -151,7 +162,7 @@ def _read_time(request: SignedRequest) -> datetime:
     text, http_text = request.header("x-amz-date"), request.header("date")
     try:
         if text is not None:
-            return _moment(text)
+            return moment_of(text)
         if http_text is not None:
             return _in_utc(parsedate_to_datetime(http_text))
     except (ValueError, OverflowError) as error:
@@ -160,7 +171,7 @@ def _read_time(request: SignedRequest) -> datetime:
 
 
 @lru_cache(maxsize=512)
-def _moment(text: str) -> datetime:
+def moment_of(text: str) -> datetime:
     """The moment of an X-Amz-Date; kept, since many requests share their second."""
     return datetime.strptime(text, _TIME_FORMAT).replace(tzinfo=UTC)
 
@@ -175,16 +186,15 @@ def _check_scope(scope: Scope, sent_at: datetime, region: str, service: str) -> 
         raise InvalidSignature(f"Credential should be scoped to a valid region, not '{scope.region}'.")
     if scope.service != service:
         raise InvalidSignature(f"Credential should be scoped to correct service: '{service}'.")
-    if scope.date != _stamp(sent_at)[:8]:
+    if scope.date != stamp_of(sent_at)[:8]:
         raise InvalidSignature("Date in Credential scope does not match the date of X-Amz-Date.")
 
 
 def _check_coverage(request: SignedRequest, signed: tuple[str, ...]) -> None:
     """Refuse a request that carries meaning outside its signature."""
-    needed = {"host", "date" if request.header("x-amz-date") is None else "x-amz-date"}
-    needed |= {name for name, _ in request.headers if name.startswith(_MUST_BE_SIGNED)}
-    missing = sorted(needed - set(signed) - _ADDED_ON_THE_WAY)
-    if missing:
+    needed = ["host", "date" if request.header("x-amz-date") is None else "x-amz-date"]
+    needed += [name for name in request.values if name.startswith(_MUST_BE_SIGNED)]
+    if missing := sorted(set(needed).difference(signed, _ADDED_ON_THE_WAY)):
         raise InvalidSignature(f"The signature must cover the header(s) {', '.join(missing)}.")
     declared = request.header("x-amz-content-sha256")
     if declared is not None and not hmac.compare_digest(declared.encode(), request.body_sha256.encode()):
@@ -194,26 +204,26 @@ def _check_coverage(request: SignedRequest, signed: tuple[str, ...]) -> None:
 def _check_window(sent_at: datetime, now: datetime) -> None:
     earliest, latest = now - CLOCK_WINDOW, now + CLOCK_WINDOW
     if sent_at < earliest:
-        detail = f"{_stamp(sent_at)} is now earlier than {_stamp(earliest)} ({_stamp(now)} - 5 min.)"
+        detail = f"{stamp_of(sent_at)} is now earlier than {stamp_of(earliest)} ({stamp_of(now)} - 5 min.)"
         raise InvalidSignature(f"Signature expired: {detail}")
     if sent_at > latest:
-        detail = f"{_stamp(sent_at)} is still later than {_stamp(latest)} ({_stamp(now)} + 5 min.)"
+        detail = f"{stamp_of(sent_at)} is still later than {stamp_of(latest)} ({stamp_of(now)} + 5 min.)"
         raise InvalidSignature(f"Signature not yet current: {detail}")
 
 
 @lru_cache(maxsize=512)
-def _stamp(moment: datetime) -> str:
+def stamp_of(moment: datetime) -> str:
     """A moment in the form of X-Amz-Date."""
     return moment.strftime(_TIME_FORMAT)
 
 
-def _signature(request: SignedRequest, authorization: _Authorization, sent_at: datetime, secret: str) -> str:
-    scope = authorization.scope
-    canonical = _canonical_request(request, authorization.signed_headers)
+def sign(request: SignedRequest, scope: Scope, signed_headers: tuple[str, ...], sent_at: datetime, secret: str) -> str:
+    """The signature, in hexadecimal, that `secret` gives the request and the headers named."""
+    canonical = _canonical_request(request, signed_headers)
     to_sign = "\n".join(
         [
             ALGORITHM,
-            _stamp(sent_at),
+            stamp_of(sent_at),
             f"{scope.date}/{scope.region}/{scope.service}/aws4_request",
             hashlib.sha256(canonical).hexdigest(),
         ]
@@ -233,20 +243,30 @@ def _signing_key(secret: str, date: str, region: str, service: str) -> bytes:
 
 def _canonical_request(request: SignedRequest, signed: tuple[str, ...]) -> bytes:
     """The bytes that were hashed."""
-    head = "\n".join([request.method, quote(request.path, safe="/-_.~"), _canonical_query(request.query)])
-    headers = "".join(f"{name}:{_folded(request, name)}\n" for name in signed)
-    tail = "\n".join([";".join(signed), request.body_sha256])
-    return b"\n".join([head.encode(), headers.encode("utf-8", "surrogateescape"), tail.encode()])
+    query = _canonical_query(request.query) if request.query else ""
+    head = f"{request.method}\n{_canonical_path(request.path)}\n{query}\n"
+    headers = "".join([f"{name}:{_folded(request.values.get(name, ()))}\n" for name in signed])
+    tail = f"\n{';'.join(signed)}\n{request.body_sha256}"
+    return f"{head}{headers}{tail}".encode("utf-8", "surrogateescape")
 
 
-def _folded(request: SignedRequest, name: str) -> str:
+@lru_cache(maxsize=1024)
+def _canonical_path(path: str) -> str:
+    """The path encoded once more; kept, since an endpoint's calls all have the same."""
+    return quote(path, safe="/-_.~")
+
+
+def _folded(values: Sequence[str]) -> str:
     """All values of a header, white space at the ends cut and in between folded to one space.
 
     Clients fold text before they encode it. Values here are latin-1, one character a byte, where the second byte of a
     letter such as U+00E0 looks like white space; so they are decoded first, and bytes that are not UTF-8 stay as they are.
     """
-    values = (value.encode("latin-1") for key, value in request.headers if key == name)
-    return ",".join(" ".join(value.decode("utf-8", "surrogateescape").split()) for value in values)
+    return ",".join([" ".join(_as_sent(value).split()) for value in values])
+
+
+def _as_sent(value: str) -> str:
+    return value if value.isascii() else value.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
 def _canonical_query(query: str) -> str:

@@ -49,21 +49,31 @@ class EndpointConfig(Named):
         """The AsyncInferenceConfig as requested; its presence makes an endpoint asynchronous only."""
         return self.request.get("AsyncInferenceConfig")
 
+    @property
+    def data_capture(self) -> dict[str, object] | None:
+        """The DataCaptureConfig as requested."""
+        return self.request.get("DataCaptureConfig")
+
 
 class RoutingConfig(models.Model):
-    """How calls are spread over the instances of a variant."""
+    """How calls are spread over the instances of a variant; the two numbers belong to PREFIX_AWARE, and only to it."""
 
     class Strategy(models.TextChoices):
         RANDOM = "RANDOM"
         LEAST_OUTSTANDING_REQUESTS = "LEAST_OUTSTANDING_REQUESTS"
+        PREFIX_AWARE = "PREFIX_AWARE"
+        KV_AWARE = "KV_AWARE"
 
     variant = models.OneToOneField("Variant", on_delete=models.CASCADE, related_name="routing_config")
     strategy = models.CharField(max_length=32, choices=Strategy.choices, default=Strategy.RANDOM)
+    prefix_length = models.PositiveIntegerField(null=True)
+    concurrency_threshold = models.PositiveIntegerField(null=True)
 
 
 class Variant(models.Model):
     """A production variant: a model, how many instances of it, and from which pools they come.
 
+    One that `is_shadow` gets copies of the other's calls instead of calls; its weight, over the other's, is how many.
     A variant that names a single InstanceType has one pool, of priority 1. Durations are in seconds; an empty one
     means the installation's default.
     """
@@ -74,6 +84,7 @@ class Variant(models.Model):
     model_name = models.CharField(max_length=63)
     initial_instance_count = models.PositiveIntegerField()
     initial_weight = models.FloatField(default=1.0)
+    is_shadow = models.BooleanField(default=False)
     provision_timeout_seconds = models.PositiveIntegerField(null=True)
     startup_timeout_seconds = models.PositiveIntegerField(null=True)
     download_timeout_seconds = models.PositiveIntegerField(null=True)

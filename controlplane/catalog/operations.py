@@ -65,11 +65,15 @@ def create_endpoint_config(context: Context, params: Params) -> Answer:
 @operation("DescribeEndpointConfig")
 def describe_endpoint_config(context: Context, params: Params) -> Answer:
     row = selectors.get_endpoint_config(context.account_id, context.region, params["EndpointConfigName"])
-    variants = [{"InitialVariantWeight": 1.0, **variant} for variant in row.request["ProductionVariants"]]
+    variants = {
+        kind: [{"InitialVariantWeight": 1.0, **variant} for variant in row.request[kind]]
+        for kind in ("ProductionVariants", "ShadowProductionVariants")
+        if kind in row.request
+    }
     return {
         "EnableNetworkIsolation": False,
         **row.request,
-        "ProductionVariants": variants,
+        **variants,
         "EndpointConfigArn": str(_arn(context, "endpoint-config", row.name)),
         "CreationTime": row.created_at,
     }

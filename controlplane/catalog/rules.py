@@ -37,17 +37,39 @@ def _environment_violations(environment: Mapping[str, str]) -> Iterator[str]:
 
 def config_violations(params: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with a CreateEndpointConfig request as a whole, except for models that do not exist."""
-    variants = params["ProductionVariants"]
-    for name in _repeated(variant["VariantName"] for variant in variants):
+    variants, shadows = params["ProductionVariants"], params.get("ShadowProductionVariants", [])
+    for name in _repeated(variant["VariantName"] for variant in [*variants, *shadows]):
         yield f'Variant name "{name}" is used more than once in ProductionVariants.'
     for variant in variants:
-        yield from _variant_violations(variant)
+        yield from _variant_violations(variant, "Production")
+    for variant in shadows:
+        yield from _variant_violations(variant, "Shadow")
+    if shadows and (len(variants), len(shadows)) != (1, 1):
+        yield "ShadowProductionVariants needs exactly one shadow variant beside exactly one production variant."
     if "AsyncInferenceConfig" in params:
         yield from _async_violations(params["AsyncInferenceConfig"])
+        yield from _real_time_only(params)
+    if "DataCaptureConfig" in params:
+        yield from _capture_violations(params["DataCaptureConfig"])
 
 
-def _variant_violations(variant: Mapping[str, Any]) -> Iterator[str]:
-    where = f'Production variant "{variant["VariantName"]}"'
+def _real_time_only(params: Mapping[str, Any]) -> Iterator[str]:
+    for member in ("ShadowProductionVariants", "DataCaptureConfig"):
+        if params.get(member):
+            yield f"{member} is not supported by Headrace together with AsyncInferenceConfig."
+
+
+def _capture_violations(config: Mapping[str, Any]) -> Iterator[str]:
+    bucket = config["DestinationS3Uri"].removeprefix("s3://").partition("/")[0]
+    if not config["DestinationS3Uri"].startswith("s3://") or not bucket:
+        yield "DataCaptureConfig.DestinationS3Uri must be an s3:// location."
+    types = config.get("CaptureContentTypeHeader", {})
+    for name in _repeated([*types.get("CsvContentTypes", []), *types.get("JsonContentTypes", [])]):
+        yield f'DataCaptureConfig.CaptureContentTypeHeader lists "{name}" more than once.'
+
+
+def _variant_violations(variant: Mapping[str, Any], kind: str) -> Iterator[str]:
+    where = f'{kind} variant "{variant["VariantName"]}"'
     if ("InstanceType" in variant) == ("InstancePools" in variant):
         yield f"{where} must specify exactly one of InstanceType and InstancePools."
     if "InitialInstanceCount" not in variant:
@@ -56,6 +78,20 @@ def _variant_violations(variant: Mapping[str, Any]) -> Iterator[str]:
         yield f"{where} must specify ModelName; inference components are not supported by Headrace."
     for instance_type in _repeated(pool["InstanceType"] for pool in variant.get("InstancePools", [])):
         yield f"{where} lists the instance type {instance_type} in more than one of its InstancePools."
+    yield from _routing_violations(where, variant.get("RoutingConfig", {}))
+
+
+def _routing_violations(where: str, routing: Mapping[str, Any]) -> Iterator[str]:
+    """PREFIX_AWARE needs its numbers, though the model marks neither as required; no other strategy has any
+    (contract, data plane 3.1)."""
+    settings, strategy = routing.get("PrefixAwareRoutingConfig"), routing.get("RoutingStrategy")
+    if strategy != "PREFIX_AWARE":
+        if settings is not None:
+            yield f"{where} may specify PrefixAwareRoutingConfig only with the RoutingStrategy PREFIX_AWARE."
+        return
+    for member in ("PrefixLength", "ConcurrencyThreshold"):
+        if member not in (settings or {}):
+            yield f"{where} must specify PrefixAwareRoutingConfig.{member} for the RoutingStrategy PREFIX_AWARE."
 
 
 def _async_violations(config: Mapping[str, Any]) -> Iterator[str]:
@@ -65,6 +101,19 @@ def _async_violations(config: Mapping[str, Any]) -> Iterator[str]:
     for member in ("S3OutputPath", "S3FailurePath"):
         if not output.get(member, "s3://").startswith("s3://"):
             yield f"AsyncInferenceConfig.OutputConfig.{member} must be an s3:// location."
+
+
+def encryption_violations(params: Mapping[str, Any], *, store_encrypts: bool) -> Iterator[str]:
+    """What is wrong with asking for encrypted outputs of a store that has no keys."""
+    places = {
+        "AsyncInferenceConfig.OutputConfig": params.get("AsyncInferenceConfig", {}).get("OutputConfig", {}),
+        "DataCaptureConfig": params.get("DataCaptureConfig", {}),
+    }
+    for where in (name for name, config in places.items() if config.get("KmsKeyId") and not store_encrypts):
+        yield (
+            f"{where}.KmsKeyId has no effect with the embedded store, which has no keys; set "
+            "HEADRACE_S3_ENDPOINT_URL to a store that encrypts with them, or leave it out."
+        )
 
 
 def tag_violations(tags: Iterable[Mapping[str, str]], existing: Iterable[str] = ()) -> Iterator[str]:

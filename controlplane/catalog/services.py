@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from controlplane.catalog import rules, selectors
@@ -37,10 +38,12 @@ def create_model(*, arn: Arn, params: Mapping[str, Any], now: datetime) -> Model
 
 def create_endpoint_config(*, arn: Arn, params: Mapping[str, Any], now: datetime) -> EndpointConfig:
     """Store an endpoint configuration with its variants, pools, routing and tags."""
-    refuse_violations(rules.config_violations(params))
+    encrypts = not settings.HEADRACE.is_store_embedded
+    refuse_violations([*rules.config_violations(params), *rules.encryption_violations(params, store_encrypts=encrypts)])
     tags = params.get("Tags", [])
     refuse_violations([*rules.tag_violations(tags), *rules.misplaced_option_violations(tags)])
-    for name in _model_names(params["ProductionVariants"]):
+    production, shadows = params["ProductionVariants"], params.get("ShadowProductionVariants", [])
+    for name in _model_names([*production, *shadows]):
         selectors.get_model(arn.account_id, arn.region, name)
     config = EndpointConfig(
         id=new_uuid(), account_id=arn.account_id, name=arn.name, request=_without_tags(params), created_at=now
@@ -48,19 +51,20 @@ def create_endpoint_config(*, arn: Arn, params: Mapping[str, Any], now: datetime
     try:
         with transaction.atomic():
             config.save(force_insert=True)
-            for position, variant in enumerate(params["ProductionVariants"]):
-                _add_variant(config, position, variant)
+            for position, variant in enumerate([*production, *shadows]):
+                _add_variant(config, position, variant, is_shadow=position >= len(production))
             add_tags(config.id, tags)
     except IntegrityError as error:
         raise already_exists("endpoint configuration", str(arn)) from error
     return config
 
 
-def _add_variant(config: EndpointConfig, position: int, params: Mapping[str, Any]) -> None:
+def _add_variant(config: EndpointConfig, position: int, params: Mapping[str, Any], *, is_shadow: bool) -> None:
     variant = Variant.objects.create(
         config=config,
         position=position,
         name=params["VariantName"],
+        is_shadow=is_shadow,
         model_name=params["ModelName"],
         initial_instance_count=params["InitialInstanceCount"],
         initial_weight=params.get("InitialVariantWeight", 1.0),
@@ -68,8 +72,14 @@ def _add_variant(config: EndpointConfig, position: int, params: Mapping[str, Any
         startup_timeout_seconds=params.get("ContainerStartupHealthCheckTimeoutInSeconds"),
         download_timeout_seconds=params.get("ModelDataDownloadTimeoutInSeconds"),
     )
-    strategy = params.get("RoutingConfig", {}).get("RoutingStrategy", RoutingConfig.Strategy.RANDOM)
-    RoutingConfig.objects.create(variant=variant, strategy=strategy)
+    routing = params.get("RoutingConfig", {})
+    prefix_aware = routing.get("PrefixAwareRoutingConfig", {})
+    RoutingConfig.objects.create(
+        variant=variant,
+        strategy=routing.get("RoutingStrategy", RoutingConfig.Strategy.RANDOM),
+        prefix_length=prefix_aware.get("PrefixLength"),
+        concurrency_threshold=prefix_aware.get("ConcurrencyThreshold"),
+    )
     InstancePool.objects.bulk_create(
         InstancePool(
             variant=variant,

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controlplane.core.offerings import MARKETS
+from controlplane.invocations.inputs import HOSTS_SETTING, hosts_of
 
 WRITTEN_BY_UP = "environment.json"
 
@@ -34,6 +35,10 @@ class Environment:
     database_url: str
     redis_url: str
     s3_endpoint_url: str
+    is_store_embedded: bool
+    sns_endpoint_url: str
+    input_hosts: frozenset[str]
+    input_limit_bytes: int
     secret_key: str
     region: str
     account_id: str
@@ -47,6 +52,8 @@ class Environment:
     coming_home_budget: int
     coming_home_hold_down_seconds: int
     metrics_retention_seconds: int
+    async_retention_days: int
+    async_payload_retention_days: int
     log_level: str
     prices: Mapping[str, float]
     orphan_sweep: str
@@ -61,6 +68,10 @@ class Environment:
             database_url=env.get("HEADRACE_DATABASE_URL", ""),
             redis_url=env.get("HEADRACE_REDIS_URL", ""),
             s3_endpoint_url=env.get("HEADRACE_S3_ENDPOINT_URL", ""),
+            is_store_embedded=env.get("HEADRACE_S3_EMBEDDED") == "1",
+            sns_endpoint_url=env.get("HEADRACE_SNS_ENDPOINT_URL", ""),
+            input_hosts=hosts_of(env.get(HOSTS_SETTING, "")),
+            input_limit_bytes=_whole(env, "HEADRACE_INPUT_LIMIT_BYTES", 1_000_000_000, "bytes"),
             secret_key=env.get("HEADRACE_SECRET_KEY", ""),
             region=env.get("HEADRACE_REGION") or "us-east-1",
             account_id=_account_id(env.get("HEADRACE_ACCOUNT_ID") or "123456789012"),
@@ -74,6 +85,8 @@ class Environment:
             coming_home_budget=_whole(env, "HEADRACE_COMING_HOME_BUDGET", 2, "moves"),
             coming_home_hold_down_seconds=_seconds(env, "HEADRACE_COMING_HOME_HOLD_DOWN_SECONDS", 1800),
             metrics_retention_seconds=_seconds(env, "HEADRACE_METRICS_RETENTION_SECONDS", 15 * 86_400),
+            async_retention_days=_whole(env, "HEADRACE_ASYNC_RETENTION_DAYS", 7, "days"),
+            async_payload_retention_days=_whole(env, "HEADRACE_ASYNC_PAYLOAD_RETENTION_DAYS", 7, "days"),
             log_level=env.get("HEADRACE_LOG_LEVEL") or "INFO",
             prices=_prices(env),
             orphan_sweep=_one_of(env, "HEADRACE_ORPHAN_SWEEP", ("kill", "report")),

@@ -22,9 +22,10 @@ from controlplane.endpoints.models import Deployment, Endpoint, EndpointVariant
 from controlplane.endpoints.selectors import options_of, standing_variants, variants_in_service
 from controlplane.endpoints.states import Phase
 from controlplane.endpoints.wishes import locked_for_update, tell, wish
+from controlplane.invocations.notifications import try_topics
 from controlplane.metrics.selectors import alarm_states
 
-COUNT, WEIGHT = "DesiredInstanceCount", "DesiredWeight"
+COUNT, WEIGHT, CAPTURE = "DesiredInstanceCount", "DesiredWeight", "DataCaptureConfig"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Update:
             raise ValidationException("ExcludeRetainedVariantProperties needs RetainAllVariantProperties to be true.")
         if retains_config and "DeploymentConfig" in params:
             raise ValidationException("Specify at most one of DeploymentConfig and RetainDeploymentConfig.")
-        retained = frozenset({COUNT, WEIGHT}) - excluded if retains else frozenset()
+        retained = frozenset({COUNT, WEIGHT, CAPTURE}) - excluded if retains else frozenset()
         return cls(params["EndpointConfigName"], retained, params.get("DeploymentConfig"), retains_config)
 
 
@@ -80,6 +81,7 @@ def update_endpoint(*, arn: Arn, update: Update, now: datetime) -> None:
             started_at=now,
             deadline=now + timedelta(seconds=timeout) if timeout else None,
         )
+        try_topics(arn.account_id, endpoint.id, endpoint.name, config.async_inference, now)
         remembered = update.deployment_config or endpoint.deployment_config
         wish(
             endpoint,
@@ -120,7 +122,10 @@ def _kept(endpoint: Endpoint, retained: frozenset[str]) -> dict[str, revisions.K
     """By variant name, what the new revision takes over."""
     return {
         variant.name: revisions.Kept(
-            variant.desired_count if COUNT in retained else None, variant.desired_weight if WEIGHT in retained else None
+            variant.desired_count if COUNT in retained else None,
+            variant.desired_weight if WEIGHT in retained else None,
+            CAPTURE in retained,
+            variant.data_capture,
         )
         for variant in variants_in_service(endpoint)
     }

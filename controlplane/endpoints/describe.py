@@ -35,8 +35,32 @@ def endpoint(row: Endpoint, arn: str) -> dict[str, Any]:
     if pending is not None:
         picture["PendingDeploymentSummary"] = pending
     if row.phase not in WITHOUT_VARIANTS:
-        picture["ProductionVariants"] = [_in_service(row, variant) for variant in variants_in_service(row)]
+        variants = list(variants_in_service(row))
+        picture |= _by_kind([(variant, _in_service(row, variant)) for variant in variants])
+        picture |= _capture(variants[0].data_capture) if variants else {}
     return picture
+
+
+def _by_kind(pictures: list[tuple[EndpointVariant, dict[str, Any]]]) -> dict[str, Any]:
+    """The variants' pictures under the members that they belong to; without shadows there is no member for them."""
+    shadows = [picture for variant, picture in pictures if variant.is_shadow]
+    production = [picture for variant, picture in pictures if not variant.is_shadow]
+    return {"ProductionVariants": production, **({"ShadowProductionVariants": shadows} if shadows else {})}
+
+
+def _capture(config: dict[str, Any] | None) -> dict[str, Any]:
+    """DataCaptureConfig as DescribeEndpoint shows it: all of its members are required, the key's id too."""
+    if config is None:
+        return {}
+    is_on = config.get("EnableCapture", True)
+    shown = {
+        "EnableCapture": is_on,
+        "CaptureStatus": "Started" if is_on else "Stopped",
+        "CurrentSamplingPercentage": config["InitialSamplingPercentage"],
+        "DestinationS3Uri": config["DestinationS3Uri"],
+        "KmsKeyId": config.get("KmsKeyId", ""),
+    }
+    return {"DataCaptureConfig": shown}
 
 
 def _pending(row: Endpoint) -> dict[str, Any] | None:
@@ -56,7 +80,7 @@ def _pending(row: Endpoint) -> dict[str, Any] | None:
         return None
     return {
         "EndpointConfigName": config_name,
-        "ProductionVariants": [_pending_variant(variant, status, shows_pools=shows_pools) for variant in variants],
+        **_by_kind([(variant, _pending_variant(variant, status, shows_pools=shows_pools)) for variant in variants]),
         "StartTime": started_at,
     }
 
@@ -113,5 +137,15 @@ def _variant(variant: EndpointVariant) -> dict[str, Any]:
         "DesiredWeight": variant.desired_weight,
         "CurrentInstanceCount": variant.current_count,
         "DesiredInstanceCount": variant.desired_count,
-        "RoutingConfig": {"RoutingStrategy": variant.routing_strategy},
+        "RoutingConfig": _routing(variant),
     }
+
+
+def _routing(variant: EndpointVariant) -> dict[str, Any]:
+    picture: dict[str, Any] = {"RoutingStrategy": variant.routing_strategy}
+    if variant.prefix_length is not None:
+        picture["PrefixAwareRoutingConfig"] = {
+            "PrefixLength": variant.prefix_length,
+            "ConcurrencyThreshold": variant.concurrency_threshold,
+        }
+    return picture

@@ -50,6 +50,9 @@ class Endpoint(models.Model):
 class EndpointVariant(models.Model):
     """A production variant as deployed in one revision: its wanted and current counts and weights.
 
+    One that `is_shadow` is deployed like any other and gets copies of calls, never a caller's own. `data_capture` is the
+    configuration's DataCaptureConfig, or the one retained by an update.
+
     During a deployment the variants of two revisions stand side by side; `traffic_share` is the part of the variant's
     calls that this one gets, `full_count` the count with which it is to serve alone. `short_since` is since when it lacks
     an instance (kept where pools have patience), `move_not_before` the hold-down after a coming-home move. Once nothing is
@@ -67,7 +70,11 @@ class EndpointVariant(models.Model):
     copied_at = models.DateTimeField()
     position = models.PositiveSmallIntegerField()
     name = models.CharField(max_length=63)
+    is_shadow = models.BooleanField(default=False)
+    data_capture = models.JSONField(null=True)
     routing_strategy = models.CharField(max_length=32)
+    prefix_length = models.PositiveIntegerField(null=True)
+    concurrency_threshold = models.PositiveIntegerField(null=True)
     desired_count = models.PositiveIntegerField()
     current_count = models.PositiveIntegerField(default=0)
     full_count = models.PositiveIntegerField(default=0)

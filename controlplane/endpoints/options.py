@@ -4,6 +4,8 @@
     headrace:max-hourly-price  12.50                    what all instances of the endpoint together may cost, US dollars
     headrace:patience          ml.p5.48xlarge=20m ...   how long to do without an instance before asking this type
     headrace:market            spot on-demand           the markets to ask, most wanted first (default: on-demand)
+    headrace:wake              1                        once something is queued for an asynchronous endpoint without
+                                                        instances, so many are wanted (of its first variant)
     headrace:surge             none                     updates retire a batch before its replacements are launched
 
 Durations are a number with s, m or h. Tags may be changed at any time with AddTags and DeleteTags. Pure.
@@ -19,8 +21,10 @@ from controlplane.catalog.rules import OPTION_TAG_PREFIX as PREFIX
 from controlplane.core.offerings import MARKETS, ON_DEMAND
 
 DURATION_LIMIT_SECONDS = 7 * 86400.0
+WAKE_LIMIT = 999
 
 _DURATION = re.compile(r"([0-9]{1,6})(s|m|h)")
+_COUNT = re.compile(r"[1-9][0-9]{0,2}")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -33,6 +37,7 @@ class Options:
     patience_seconds: Mapping[str, float] = field(default_factory=dict)
     markets: tuple[str, ...] = (ON_DEMAND,)
     is_surgeless: bool = False
+    wake_count: int | None = None
 
 
 class OptionError(ValueError):
@@ -48,13 +53,16 @@ def parse(tags: Iterable[tuple[str, str]]) -> Options:
     return options
 
 
-def violations(tags: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """One sentence for each option tag that cannot be understood."""
+def violations(tags: Iterable[tuple[str, str]], *, is_async: bool = True) -> Iterator[str]:
+    """One sentence for each option tag that cannot be understood, or has no effect on this kind of endpoint."""
     for tag in tags:
         try:
-            parse([tag])
+            found = parse([tag])
         except OptionError as error:
             yield str(error)
+        else:
+            if found.wake_count is not None and not is_async:
+                yield f'Tag "{tag[0]}" has an effect on asynchronous endpoints only: others always have an instance.'
 
 
 def _read(key: str, value: str) -> dict[str, Any]:
@@ -107,6 +115,12 @@ def _surge(value: str) -> dict[str, Any]:
     return {"is_surgeless": True}
 
 
+def _wake(value: str) -> dict[str, Any]:
+    if not _COUNT.fullmatch(value):
+        raise ValueError(f"it must be a whole number of instances, from 1 to {WAKE_LIMIT}")
+    return {"wake_count": int(value)}
+
+
 def _seconds(value: str) -> float:
     found = _DURATION.fullmatch(value)
     seconds = int(found[1]) * _UNITS[found[2]] if found else 0.0
@@ -121,4 +135,5 @@ _READERS: dict[str, Callable[[str], dict[str, Any]]] = {
     "patience": _patience,
     "market": _market,
     "surge": _surge,
+    "wake": _wake,
 }

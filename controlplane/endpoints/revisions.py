@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 
@@ -16,15 +17,21 @@ DOWNLOAD_TIMEOUT_SECONDS = 1200
 
 @dataclass(frozen=True)
 class Kept:
-    """What a variant of the next revision keeps of the one in service; None = nothing."""
+    """What a variant of the next revision keeps of the one in service; None = nothing.
+
+    Its `data_capture`, which may be none, is kept where `keeps_capture` says so.
+    """
 
     count: int | None = None
     weight: float | None = None
+    keeps_capture: bool = False
+    data_capture: Mapping[str, Any] | None = None
 
 
 def shows_pools(config: EndpointConfig) -> bool:
     """Whether DescribeEndpoint lists instance pools: when the configuration names any."""
-    return any("InstancePools" in variant for variant in config.request["ProductionVariants"])
+    variants = [*config.request["ProductionVariants"], *config.request.get("ShadowProductionVariants", [])]
+    return any("InstancePools" in variant for variant in variants)
 
 
 def first_revision(endpoint: Endpoint, config: EndpointConfig, arn: Arn, now: datetime) -> None:
@@ -52,6 +59,8 @@ def next_revision(
         row.full_count = variant.initial_instance_count if keep.count is None else keep.count
         if keep.weight is not None:
             row.desired_weight = row.current_weight = keep.weight
+        if keep.keeps_capture:
+            row.data_capture = keep.data_capture
         row.traffic_share = 0.0
         row.save()
         _copy_pools(row, variant, arn)
@@ -67,7 +76,11 @@ def _copied(endpoint: Endpoint, variant: Variant, config: EndpointConfig, now: d
         copied_at=now,
         position=variant.position,
         name=variant.name,
+        is_shadow=variant.is_shadow,
+        data_capture=config.data_capture,
         routing_strategy=variant.routing_config.strategy,
+        prefix_length=variant.routing_config.prefix_length,
+        concurrency_threshold=variant.routing_config.concurrency_threshold,
         desired_count=0,
         desired_weight=variant.initial_weight,
         current_weight=variant.initial_weight,

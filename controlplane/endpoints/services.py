@@ -21,6 +21,7 @@ from controlplane.endpoints.models import Endpoint, EndpointVariant
 from controlplane.endpoints.selectors import variants_in_service
 from controlplane.endpoints.states import Phase
 from controlplane.endpoints.wishes import locked, locked_for_update, tell, wish
+from controlplane.invocations.notifications import try_topics
 
 
 def create_endpoint(
@@ -38,7 +39,8 @@ def create_endpoint(
     if Endpoint.objects.filter(account_id=arn.account_id, name__iexact=arn.name).exists():
         raise already_exists("endpoint", str(arn))
     config = catalog.get_endpoint_config(arn.account_id, arn.region, config_name)
-    refuse_violations([*tag_violations(tags), *options.violations((tag["Key"], tag["Value"]) for tag in tags)])
+    pairs, is_async = [(tag["Key"], tag["Value"]) for tag in tags], config.async_inference is not None
+    refuse_violations([*tag_violations(tags), *options.violations(pairs, is_async=is_async)])
     refuse_violations(strategies.violations(deployment_config or {}))
     endpoint = _new_endpoint(arn, config, now)
     endpoint.deployment_config = deployment_config
@@ -48,6 +50,7 @@ def create_endpoint(
             endpoint.save(force_insert=True)
             revisions.first_revision(endpoint, config, arn, now)
             add_tags(endpoint.id, tags)
+            try_topics(arn.account_id, endpoint.id, endpoint.name, endpoint.async_inference, now)
             sentence = f"Endpoint {arn.name} is to be created from configuration {config_name}."
             tell(endpoint, "CreateRequested", sentence, now)
     except IntegrityError as error:
@@ -91,7 +94,8 @@ def update_weights_and_capacities(*, arn: Arn, changes: Sequence[Mapping[str, An
         wished = ((variants[name], count) for name, count in counts.items() if count is not None)
         usage.check_increase(arn.account_id, wished)
         for change in changes:
-            _change_variant(variants[change["VariantName"]], change, now)
+            change_variant(variants[change["VariantName"]], change, now)
+        try_topics(arn.account_id, endpoint.id, endpoint.name, endpoint.async_inference, now)
         wish(endpoint, Phase.UPDATING, now, failure_reason="")
         tell(endpoint, "UpdateRequested", _describe(changes), now)
 
@@ -122,7 +126,8 @@ def _refuse_zero(changes: Iterable[Mapping[str, Any]]) -> None:
             )
 
 
-def _change_variant(variant: EndpointVariant, change: Mapping[str, Any], now: datetime) -> None:
+def change_variant(variant: EndpointVariant, change: Mapping[str, Any], now: datetime) -> None:
+    """Want another count or weight of a variant, as in DesiredWeightsAndCapacities, and start its search."""
     variant.rollback_count = variant.desired_count
     variant.desired_count = change.get("DesiredInstanceCount", variant.desired_count)
     variant.full_count = variant.desired_count

@@ -79,7 +79,8 @@ def _refuse_options(arn: str, tags: Sequence[Mapping[str, str]]) -> None:
     """Option tags must make sense, and have an effect on endpoints only."""
     parsed = Arn.parse(arn)
     if parsed is not None and parsed.kind == "endpoint":
-        refuse_violations(options.violations((tag["Key"], tag["Value"]) for tag in tags))
+        rows = Endpoint.objects.filter(account_id=parsed.account_id, name=parsed.name, is_async=True)
+        refuse_violations(options.violations(((tag["Key"], tag["Value"]) for tag in tags), is_async=rows.exists()))
     else:
         refuse_violations(misplaced_option_violations(tags))
 

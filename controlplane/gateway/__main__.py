@@ -5,7 +5,7 @@ import logging
 import uvicorn
 
 from controlplane.gateway.app import Gateway
-from controlplane.gateway.protocol import CautiousHttpProtocol
+from controlplane.gateway.express import ExpressHttpProtocol
 from controlplane.gateway.settings import Settings
 
 KEEP_ALIVE_SECONDS = 75
@@ -21,7 +21,7 @@ def main() -> None:
         host=settings.host,
         port=settings.port,
         loop="uvloop",
-        http=CautiousHttpProtocol,
+        http=ExpressHttpProtocol,
         ws="none",
         lifespan="on",
         access_log=False,

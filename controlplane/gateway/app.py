@@ -11,23 +11,28 @@ from psycopg_pool import AsyncConnectionPool
 
 from controlplane.auth.sigv4 import scope_of
 from controlplane.core.errors import ApiError, UnknownOperationException
-from controlplane.gateway import counting, heartbeat
+from controlplane.gateway import counting, heartbeat, openai
 from controlplane.gateway.asynchronous import AsyncInvoker
+from controlplane.gateway.capture import Capturer
+from controlplane.gateway.capture_store import CaptureStore
+from controlplane.gateway.carry import Carrier
 from controlplane.gateway.directory import Directory
-from controlplane.gateway.http import ClientGone, Message, Receive, Request, Send
+from controlplane.gateway.http import LOGGED_STATUSES, ClientGone, Message, Receive, Request, Send
 from controlplane.gateway.invoke import Invoker
 from controlplane.gateway.probes import Probes
 from controlplane.gateway.relay import Relay
+from controlplane.gateway.scraper import Scraper
+from controlplane.gateway.sessions import Sessions
 from controlplane.gateway.settings import Settings
+from controlplane.gateway.shadow import Shadows
+from controlplane.gateway.streaming import Streamer
 from controlplane.invocations.accept import Acceptor
+from controlplane.routing.balancer import Balancer
 from controlplane.routing.policies import InFlight
 from controlplane.routing.upstream import UpstreamClient, UpstreamError
 from controlplane.wire.errors import WireResponse, hide, json11_error, runtime_error
 
 POOL_SIZE = 6
-_LOGGED_STATUSES = frozenset({424, 500, 503})
-"""Statuses of which the log has a line: something other than the caller has failed."""
-
 RESTART_SECONDS = 1.0
 
 _RUNTIME_PATH = re.compile(r"/endpoints/(?P<name>[^/]+)/(?P<verb>.+)")
@@ -44,6 +49,9 @@ class Gateway:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._in_flight = InFlight()
+        self._balancer = Balancer(
+            self._in_flight, type_weights=settings.type_weights, slow_start_seconds=settings.slow_start_seconds
+        )
         self._upstream = UpstreamClient()
         self._pool = AsyncConnectionPool(
             settings.database_url, min_size=2, max_size=POOL_SIZE, open=False, kwargs={"autocommit": True}
@@ -51,12 +59,29 @@ class Gateway:
         self._directory = Directory(settings.database_url, settings.secret_key, self._pool)
         self._acceptor = Acceptor(self._pool)
         self._counts = counting.Counts()
-        self._invoker = Invoker(settings, self._directory, self._upstream, self._in_flight, self._counts)
-        self._async_invoker = AsyncInvoker(settings, self._directory, self._acceptor)
+        self._sessions = Sessions(self._pool)
+        self._capturer = Capturer(CaptureStore(settings.s3_endpoint_url, settings.region), settings.capture_seconds)
+        carrier = Carrier(
+            self._directory,
+            self._upstream,
+            self._balancer,
+            self._counts,
+            self._sessions,
+            self._capturer,
+            settings.region,
+        )
+        self._shadows = Shadows(carrier)
+        carrier.on_dispatch.append(self._shadows.copy)
+        self._openai = openai.OpenAI(settings, carrier)
+        self.async_invoker = AsyncInvoker(settings, self._directory, self._acceptor)
         self._relay = Relay(self._upstream, settings.api_address, settings.store_address)
         self._probes = Probes(self._directory, self._pool, self._upstream, settings.api_address, settings.redis_url)
         self._tasks = AsyncExitStack()
-        self._verbs = {"invocations": self._invoker.invoke, "async-invocations": self._async_invoker.invoke}
+        self._verbs = {
+            "invocations": Invoker(settings, carrier).invoke,
+            "invocations-response-stream": Streamer(settings, carrier).invoke,
+            "async-invocations": self.async_invoker.invoke,
+        }
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """ASGI's one entry."""
@@ -84,7 +109,7 @@ class Gateway:
         if request.has_started:
             self._cut_off(request, error)
             return
-        if error.status in _LOGGED_STATUSES:
+        if error.status in LOGGED_STATUSES:
             log.warning("request %s %r: %d %s", request.request_id, request.raw_path, error.status, error.code)
         to_error = runtime_error if _RUNTIME_PATH.fullmatch(request.raw_path) else json11_error
         await request.respond(to_error(error, request.request_id))
@@ -99,6 +124,8 @@ class Gateway:
             await self._relay.to_store(request)
         elif request.raw_path in ("/healthz", "/readyz"):
             await request.respond(await self._probe(request))
+        elif match := openai.PATH.fullmatch(request.raw_path):
+            await self._openai.answer(request, match)
         elif match := _RUNTIME_PATH.fullmatch(request.raw_path):
             await self._runtime(request, match["name"], match["verb"])
         else:
@@ -127,12 +154,17 @@ class Gateway:
         await self._pool.open(wait=False)
         self._start(self._directory.keep_fresh)
         self._start(self._acceptor.run)
+        self._start(self._sessions.sweep)
+        self._start(self._capturer.run)
         self._start(lambda: heartbeat.report(self._settings.gateway_id, self._directory, self._in_flight, self._pool))
+        self._start(Scraper(self._balancer, self._upstream).run)
         self._start(lambda: counting.report(self._counts, self._pool))
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._tasks.aclose()
+        await self._shadows.close()
         await counting.write(self._counts, self._pool)
+        await self._capturer.leave()
         await heartbeat.leave(self._settings.gateway_id, self._pool)
         self._upstream.close()
         await self._pool.close()

@@ -1,21 +1,23 @@
 """InvokeEndpointAsync: checked, given its output location, stored; 202 only after the commit."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, cast
 from uuid import UUID
 
-from controlplane.auth.sigv4 import Key
+from controlplane.auth.sigv4 import Key, SignedRequest, verify
 from controlplane.core import clock
-from controlplane.core.errors import ValidationError
-from controlplane.core.ids import new_uuid
+from controlplane.core.errors import ApiError, ValidationError
+from controlplane.core.ids import UuidSource
 from controlplane.gateway.admission import admit, serving_route
 from controlplane.gateway.directory import Directory
 from controlplane.gateway.http import Request
 from controlplane.gateway.settings import Settings
 from controlplane.invocations.accept import Accepted, Acceptor, EndpointGone
+from controlplane.invocations.inputs import refusal
 from controlplane.routing.table import AsyncInference, Route
-from controlplane.wire.doors import runtime_params
+from controlplane.wire.doors import SERVICE, runtime_params
 from controlplane.wire.errors import REST_JSON, WireResponse
 from controlplane.wire.serialize import dump
 
@@ -35,6 +37,7 @@ class AsyncInvoker:
     settings: Settings
     directory: Directory
     acceptor: Acceptor
+    draw: UuidSource = field(default_factory=UuidSource)
 
     async def invoke(self, request: Request, endpoint_name: str) -> None:
         """Answer one InvokeEndpointAsync request; raises ApiError."""
@@ -42,19 +45,30 @@ class AsyncInvoker:
             f"Body is larger than the {INLINE_LIMIT_BYTES} bytes allowed for an inline request payload."
         )
         key, body = await admit(request, INLINE_LIMIT_BYTES, too_large, self.directory, self.settings.region)
-        _check_source(request, body)
-        params = runtime_params("InvokeEndpointAsync", endpoint_name, dict(request.headers), body)
-        _check_extension(params.get("S3OutputPathExtension", ""))
+        params = self._checked(endpoint_name, dict(request.headers), body)
         try:
             accepted = await self._accept(key, params)
         except EndpointGone:
             # The table was a moment behind: the endpoint of this name is another one now, or none.
             accepted = await self._accept(key, params)
-        await request.respond(_answer(accepted, request.request_id))
+        await request.respond(answer_of(accepted, request.request_id))
+
+    def at_once(self, signed: SignedRequest, endpoint_name: str, body: bytes) -> Accepted | None:
+        """What `invoke` would store, where all that it takes is in memory; None where `invoke` must wait or refuse."""
+        try:
+            region, find_key = self.settings.region, self.directory.keys.find
+            key = verify(signed, find_key, region=region, service=SERVICE, now=clock.now())
+            params = self._checked(endpoint_name, dict(signed.headers), body)
+        except ApiError:
+            return None
+        route = self.directory.table.find(key.account_id, endpoint_name)
+        if route is None or not route.is_serving or route.async_inference is None:
+            return None
+        return _accepted(route, params, self.draw)
 
     async def _accept(self, key: Key, params: dict[str, Any]) -> Accepted:
         route = await serving_route(self.directory, key, params["EndpointName"], is_async=True)
-        accepted = _accepted(route, params)
+        accepted = _accepted(route, params, self.draw)
         try:
             await self.acceptor.accept(accepted)
         except EndpointGone:
@@ -62,10 +76,19 @@ class AsyncInvoker:
             raise
         return accepted
 
+    def _checked(self, endpoint_name: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+        """The members of the request; raises ValidationError."""
+        _check_source(headers, body)
+        params = runtime_params("InvokeEndpointAsync", endpoint_name, headers, body)
+        _check_extension(params.get("S3OutputPathExtension", ""))
+        if "InputLocation" in params and (refused := refusal(params["InputLocation"], self.settings.input_hosts)):
+            raise ValidationError(refused)
+        return params
 
-def _check_source(request: Request, body: bytes) -> None:
-    """Exactly one of Body and InputLocation; an empty body cannot be told from none."""
-    has_location = request.header(INPUT_LOCATION) is not None
+
+def _check_source(headers: Mapping[str, str], body: bytes) -> None:
+    """Exactly one of Body and InputLocation; an empty one cannot be told from none."""
+    has_location = bool(headers.get(INPUT_LOCATION))
     if has_location and body:
         raise ValidationError("Specify exactly one of Body and InputLocation, not both.")
     if not has_location and not body:
@@ -78,15 +101,15 @@ def _check_extension(extension: str) -> None:
         raise ValidationError(f"S3OutputPathExtension {extension!r} must not hold empty, '.' or '..' segments.")
 
 
-def _accepted(route: Route, params: dict[str, Any]) -> Accepted:
+def _accepted(route: Route, params: dict[str, Any], draw: UuidSource) -> Accepted:
     """The request as it is stored. Its locations are drawn at random: a caller's InferenceId names nothing."""
-    paths, name = cast(AsyncInference, route.async_inference), new_uuid()
+    paths, name = cast(AsyncInference, route.async_inference), draw()
     return Accepted(
-        id=new_uuid(),
+        id=draw(),
         account_id=route.account_id,
         endpoint_id=UUID(route.endpoint_id),
         endpoint_name=route.endpoint_name,
-        inference_id=params.get("InferenceId") or str(new_uuid()),
+        inference_id=params.get("InferenceId") or str(draw()),
         content_type=params.get("ContentType", ""),
         accept=params.get("Accept", ""),
         custom_attributes=params.get("CustomAttributes", ""),
@@ -96,6 +119,8 @@ def _accepted(route: Route, params: dict[str, Any]) -> Accepted:
         output_location=_location(paths.output_path, params, f"{name}.out", params.get("Filename")),
         failure_location=_location(paths.failure_path, {}, f"{name}-error.out", None),
         body=params["Body"],
+        input_location=params.get("InputLocation", ""),
+        delivery=paths.delivery,
     )
 
 
@@ -107,7 +132,8 @@ def _location(path: str, params: dict[str, Any], name: str, filename: str | None
     return "/".join(part for part in parts if part)
 
 
-def _answer(accepted: Accepted, request_id: str) -> WireResponse:
+def answer_of(accepted: Accepted, request_id: str) -> WireResponse:
+    """The 202 of a request that is stored."""
     headers = [
         ("Content-Type", REST_JSON),
         ("x-amzn-RequestId", request_id),

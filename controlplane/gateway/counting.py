@@ -8,9 +8,10 @@ gateway that is killed loses what it has counted since its last write.
 
 What is counted, by EndpointName and VariantName, and once more by the configuration's name (contract, data plane 5.2 and
 control plane 11.1): each call is an Invocation, 1/instances of InvocationsPerInstance, and 0 or 1 of each kind of error;
-ModelLatency ends with the first part of the model's answer (256 KiB), OverheadLatency is the rest of the call. A model
-that gave no answer, or no instance that could be asked, is a 5XX error. Of asynchronous invocations the workers count
-each attempt that reached the model: its errors and ModelLatency (contract, control plane 8.6).
+ModelLatency ends with the first part of the model's answer (256 KiB; of a stream, its first piece), OverheadLatency is the
+rest of the call (of a stream, until that piece goes out). A model that gave no answer, or no instance that could be asked,
+is a 5XX error. Of asynchronous invocations the workers count each attempt that reached the model: its errors and
+ModelLatency (contract, control plane 8.6).
 """
 
 import asyncio
@@ -64,6 +65,7 @@ class Call:
     is_async: bool = False
     asked: float | None = None
     model_seconds: float | None = None
+    streams_since: float | None = None
     has_failed: bool = False
     is_model_error: bool = False
     status: int = 0
@@ -72,10 +74,13 @@ class Call:
         """The model is asked now."""
         self.asked = clock.monotonic()
 
-    def answered(self) -> None:
-        """The model has answered, or its time is over."""
+    def answered(self, *, is_stream: bool = False) -> None:
+        """The model has answered, or its time is over; or the first piece of its stream is there."""
+        now = clock.monotonic()
         if self.asked is not None:
-            self.model_seconds = clock.monotonic() - self.asked
+            self.model_seconds = now - self.asked
+        if is_stream:
+            self.streams_since = now
 
     def fail(self, status: int = 0, *, is_model_error: bool = True) -> None:
         """The call has failed, by the model's own answer or lack of one, or else on the way to it."""
@@ -105,7 +110,7 @@ class Counts:
         if call.has_failed:
             tally.fail(call.status, is_model_error=call.is_model_error)
         if call.model_seconds is not None:
-            overhead = now - call.started - call.model_seconds
+            overhead = (call.streams_since or now) - call.started - call.model_seconds
             tally.model_latency.add(call.model_seconds * 1e6)
             tally.overhead.add(overhead * 1e6 if overhead > 0 else 0.0)
 

@@ -68,7 +68,7 @@ def _draining(table: Table) -> list[str]:
     return [
         target.instance_id
         for route in table.routes.values()
-        for variant in route.variants
+        for variant in (*route.variants, *route.shadows)
         for target in variant.targets
         if target.is_draining
     ]

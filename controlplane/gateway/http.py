@@ -18,6 +18,9 @@ BODY_SECONDS = 120.0
 STALL_SECONDS = 60.0
 """How long a client may go without sending the next piece of a body that is passed on, or a piece of its answer unread."""
 
+LOGGED_STATUSES = frozenset({424, 500, 503})
+"""Statuses of which the log has a line: something other than the caller has failed."""
+
 T = TypeVar("T")
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -61,6 +61,10 @@ class CautiousHttpProtocol(HttpToolsProtocol):
         if size > HEAD_BYTES:
             self._give_up()
         self._head_came()
+        self._begin_cycle()
+
+    def _begin_cycle(self) -> None:
+        """Hand the request, whose head is there and within its limits, to the application."""
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:

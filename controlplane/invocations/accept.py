@@ -14,14 +14,21 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
+from psycopg import pq
+from psycopg.adapt import Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from controlplane.core.errors import ServiceUnavailable
+from controlplane.invocations import columns
 
 CHANNEL = "headrace_async"
+CANCELLED_NOTICE = "cancelled"
+"""The payload of a notification after which workers look for leases that they have lost."""
+
 BATCH = 200
 WRITERS = 2
 WAITING_LIMIT = 1000
@@ -111,6 +118,20 @@ class Accepted:
         )
 
 
+_PACKERS: tuple[Callable[[Sequence[Any]], bytes], ...] = (
+    columns.uuids,
+    columns.texts,
+    columns.uuids,
+    *[columns.texts] * 5,
+    *[columns.times] * 2,
+    columns.integers,
+    *[columns.texts] * 3,
+    columns.documents,
+    columns.blobs,
+)
+"""How each of `Accepted.columns` becomes an array."""
+
+
 class EndpointGone(Exception):
     """The endpoint was deleted before the request was stored; nothing is."""
 
@@ -124,13 +145,29 @@ class Acceptor:
 
     async def accept(self, request: Accepted) -> None:
         """Return once the request is durable; raises ServiceUnavailable or EndpointGone when it is not known to be."""
+        done = self.submit(request)
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await done
+        except TimeoutError as error:
+            raise too_late() from error
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next request would be refused."""
+        return self._waiting.full()
+
+    def submit(self, request: Accepted) -> "asyncio.Future[None]":
+        """What is done once the request is durable, or has EndpointGone as its exception; raises ServiceUnavailable.
+
+        Whoever cancels it has given the request up: it is not stored, unless it is being stored at this moment.
+        """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
             self._waiting.put_nowait((request, done))
-            async with asyncio.timeout(WAIT_SECONDS):
-                await done
-        except (TimeoutError, asyncio.QueueFull) as error:
-            raise ServiceUnavailable("The request could not be stored in time. Try again.") from error
+        except asyncio.QueueFull as error:
+            raise too_late() from error
+        return done
 
     async def run(self) -> None:
         """Write batches until cancelled."""
@@ -168,14 +205,34 @@ class Acceptor:
 
     async def _insert(self, requests: Sequence[Accepted]) -> set[UUID]:
         """Store them in one transaction; returns the ids of those whose endpoint still exists."""
-        columns = [list(column) for column in zip(*(request.columns for request in requests), strict=True)]
+        rows = zip(*(request.columns for request in requests), strict=True)
+        arrays = [_Array(pack(column)) for pack, column in zip(_PACKERS, rows, strict=True)]
         async with self._pool.connection(timeout=WAIT_SECONDS) as connection:
+            connection.adapters.register_dumper(_Array, _ArrayDumper)
             # One statement on a connection in autocommit: the transaction costs a single round trip.
-            done = await connection.execute(_INSERT, [*columns, CHANNEL], prepare=True)
+            done = await connection.execute(_INSERT, [*arrays, CHANNEL], prepare=True)
             return {row[0] for row in await done.fetchall()}
 
 
 _Waiting = tuple[Accepted, "asyncio.Future[None]"]
+
+
+class _Array(NamedTuple):
+    """A column in binary form; the statement's cast says of which type."""
+
+    data: bytes
+
+
+class _ArrayDumper(Dumper):
+    format = pq.Format.BINARY
+
+    def dump(self, obj: _Array) -> bytes:
+        return obj.data
+
+
+def too_late() -> ServiceUnavailable:
+    """What a caller is told whose request the database did not take in time."""
+    return ServiceUnavailable("The request could not be stored in time. Try again.")
 
 
 def _settle(batch: list[_Waiting], fault: Callable[[], Exception] | None = None) -> None:

@@ -1,9 +1,9 @@
 """Where the payload of a request may be, when it does not come inline. Pure; shared by the gateway and the workers.
 
-    s3://bucket/key      read with the workers' own credentials of the store: whatever these may read, any caller who may
-                         invoke the endpoint can name, so they should be allowed the payloads' buckets and nothing else
-    https://host/path    from the hosts that the operator lists, port 443, no user in the address, no redirect followed;
-                         which addresses a name may lead to is checked when it is fetched (`workers.invocations.addresses`)
+s3://bucket/key      read with the workers' own credentials of the store: whatever these may read, any caller who may
+                     invoke the endpoint can name, so they should be allowed the payloads' buckets and nothing else
+https://host/path    from the hosts that the operator lists, port 443, no user in the address, no redirect followed;
+                     which addresses a name may lead to is checked when it is fetched (`workers.invocations.addresses`)
 """
 
 from collections.abc import Collection

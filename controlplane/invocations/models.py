@@ -11,7 +11,7 @@
       |                                     |
     REDRIVING (its old failure object is being removed) <---- FAILED | EXPIRED
 
-    QUEUED | RUNNING | REDRIVING ----> CANCELLED
+    RUNNING ----> CANCELLED (decided before, while it was queued, running or redriving, and told as a failure is)
 
 Rows are written by the gateway with plain SQL (`accept`), so every column is named there and none relies on a default.
 The payload has a table of its own, so that scans of the queue stay narrow. It is dropped with the row's completion or
@@ -115,12 +115,12 @@ class AsyncInvocation(models.Model):
             ),
             models.Index(fields=["due_at"], name="invocation_redriving", condition=models.Q(state="redriving")),
             models.Index(
-                fields=["account_id", "endpoint_name", "ended_at"],
-                name="invocation_dead_letters",
-                condition=models.Q(state__in=["failed", "expired"]),
+                fields=["account_id", "endpoint_name", "state", "failure_kind", "accepted_at", "id"],
+                name="invocation_search",
             ),
+            models.Index(fields=["account_id", "inference_id", "accepted_at", "id"], name="invocation_by_inference_id"),
             models.Index(fields=["ended_at"], name="invocation_ended", condition=models.Q(ended_at__isnull=False)),
-            models.Index(fields=["account_id", "inference_id"], name="invocation_by_inference_id"),
+            models.Index(fields=["ended_at"], name="invocation_dead", condition=models.Q(state__in=["failed", "expired"])),
         ]
 
 
@@ -141,8 +141,8 @@ class NotificationKind(models.TextChoices):
 class AsyncNotification(models.Model):
     """The outbox: a message for an SNS topic, written in the transaction that makes it true, and gone once it was sent.
 
-    A result's message is of `invocation_id`; a test's is of `endpoint_id` as of its `generation`, and without an
-    invocation. What nobody took is `given_up_at`, with the last error, until retention.
+    A result's message is of `invocation_id`; a test's is of its endpoint alone, for which a later change writes others.
+    What nobody took is `given_up_at`, with the last error, until retention.
     """
 
     invocation_id = models.UUIDField(null=True)
@@ -153,7 +153,6 @@ class AsyncNotification(models.Model):
     kind = models.CharField(max_length=8, choices=NotificationKind.choices)
     topic = models.CharField(max_length=2048)
     message = models.TextField()
-    generation = models.PositiveBigIntegerField(default=0)
     created_at = models.DateTimeField()
     due_at = models.DateTimeField()
     attempts = models.PositiveIntegerField(default=0)

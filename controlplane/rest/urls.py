@@ -3,6 +3,13 @@
 from django.urls import path, re_path
 from drf_spectacular.views import SpectacularJSONAPIView
 
+from controlplane.rest.async_requests import (
+    AsyncRequestCancelView,
+    AsyncRequestRedriveView,
+    AsyncRequestsView,
+    AsyncRequestView,
+)
+from controlplane.rest.dead_letters import DeadLetterCountsView, DeadLettersView, EndpointRedrivesView
 from controlplane.rest.events import EndpointEventsView
 from controlplane.rest.explanations import ExplanationView
 from controlplane.rest.marks import CapacityMarksView, CapacityMarkView
@@ -15,6 +22,13 @@ urlpatterns = [
     path("placement-previews", PlacementPreviewsView.as_view()),
     re_path(rf"^endpoints/{NAME}/explanation$", ExplanationView.as_view()),
     re_path(rf"^endpoints/{NAME}/events$", EndpointEventsView.as_view()),
+    re_path(rf"^endpoints/{NAME}/redrives$", EndpointRedrivesView.as_view()),
+    path("async-requests", AsyncRequestsView.as_view()),
+    path("async-requests/<uuid:request_id>", AsyncRequestView.as_view()),
+    path("async-requests/<uuid:request_id>/redrive", AsyncRequestRedriveView.as_view()),
+    path("async-requests/<uuid:request_id>/cancel", AsyncRequestCancelView.as_view()),
+    path("dead-letters", DeadLettersView.as_view()),
+    path("dead-letter-counts", DeadLetterCountsView.as_view()),
     path("capacity-marks", CapacityMarksView.as_view()),
     path("capacity-marks/<int:mark_id>", CapacityMarkView.as_view()),
     # Anybody may know what can be asked.

@@ -15,3 +15,16 @@ class RoutingSnapshot(models.Model):
     revision = models.BigIntegerField()
     document = models.JSONField(null=True)
     changed_at = models.DateTimeField()
+
+
+class Session(models.Model):
+    """Where a sticky session is (see `gateway.sessions`), written and read by the gateways; gone once it has expired."""
+
+    pk = models.CompositePrimaryKey("endpoint_id", "session_id")
+    endpoint_id = models.UUIDField()
+    session_id = models.CharField(max_length=256)
+    instance_id = models.CharField(max_length=64)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["expires_at"], name="session_expires")]

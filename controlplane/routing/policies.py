@@ -1,11 +1,14 @@
-"""Choosing where a call goes: a variant by weight, an instance by the variant's strategy. Pure; randomness is given."""
+"""Choosing a variant by weight, and counting the calls that are under way. Pure; randomness is given.
+
+The instance is chosen by `balancer`.
+"""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from controlplane.core.errors import ServiceUnavailable, ValidationError
-from controlplane.routing.table import Route, Target, VariantRoute
+from controlplane.core.errors import ValidationError
+from controlplane.routing.table import Route, VariantRoute
 
 
 class InFlight:
@@ -60,16 +63,3 @@ def choose_variant(route: Route, wanted: str | None, draw: random.Random) -> Var
 def _has_able_twin(variant: VariantRoute, variants: Sequence[VariantRoute]) -> bool:
     """Whether another revision of this variant has an instance that takes calls."""
     return any(other.name == variant.name and other.open_targets for other in variants if other is not variant)
-
-
-def choose_target(
-    variant: VariantRoute, in_flight: Callable[[str], int], draw: random.Random, avoid: Sequence[Target] = ()
-) -> Target:
-    """An instance of the variant by its strategy, none of `avoid`; ties are drawn at random."""
-    targets = [target for target in variant.open_targets if target not in avoid]
-    if not targets:
-        raise ServiceUnavailable(f"Variant {variant.name} has no instance that takes calls now.")
-    if variant.strategy == "LEAST_OUTSTANDING_REQUESTS":
-        fewest = min(in_flight(target.instance_id) for target in targets)
-        targets = [target for target in targets if in_flight(target.instance_id) == fewest]
-    return draw.choice(targets)

@@ -4,15 +4,18 @@ NOTIFY tells the gateways which endpoint changed; it is sent by the database whe
 A gateway that misses it finds the higher revision at its next comparison.
 """
 
+import json
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
 
-from controlplane.endpoints.models import Endpoint
+from controlplane.endpoints.models import Endpoint, EndpointVariant
 from controlplane.endpoints.states import SERVING
 from controlplane.fleet.models import Instance
 from controlplane.fleet.states import InstanceStage
+from controlplane.invocations.delivery import Delivery
 from controlplane.routing import table
 from controlplane.routing.models import RoutingSnapshot
 
@@ -38,16 +41,10 @@ def _route(endpoint: Endpoint) -> table.Route:
     for row in rows.order_by("launched_at", "id"):
         target = table.Target(str(row.id), row.address, row.instance_type, row.stage == InstanceStage.DRAINING)
         by_variant.setdefault(row.variant_id, []).append(target)
-    variants = tuple(
-        table.VariantRoute(
-            variant.name,
-            variant.current_weight,
-            variant.routing_strategy,
-            tuple(by_variant.get(variant.id, ())),
-            variant.traffic_share,
-            variant.config_name,
-        )
-        for variant in endpoint.variants.filter(retired_at=None)
+    rows_of_variants = list(endpoint.variants.filter(retired_at=None))
+    production, shadows = (
+        tuple(_variant(row, by_variant.get(row.id, [])) for row in rows_of_variants if row.is_shadow == is_shadow)
+        for is_shadow in (False, True)
     )
     return table.Route(
         endpoint_id=str(endpoint.id),
@@ -56,8 +53,44 @@ def _route(endpoint: Endpoint) -> table.Route:
         status=endpoint.phase,
         is_serving=endpoint.phase in SERVING,
         async_inference=_async_inference(endpoint),
-        variants=variants,
+        variants=production,
+        shadows=shadows,
     )
+
+
+def _variant(row: EndpointVariant, targets: list[table.Target]) -> table.VariantRoute:
+    return table.VariantRoute(
+        row.name,
+        row.current_weight,
+        row.routing_strategy,
+        tuple(targets),
+        row.traffic_share,
+        row.config_name,
+        _prefix_aware(row),
+        _capture(row.data_capture),
+    )
+
+
+def _capture(config: dict[str, Any] | None) -> table.Capture | None:
+    if config is None or not config.get("EnableCapture", True):
+        return None
+    modes = {option["CaptureMode"] for option in config["CaptureOptions"]}
+    types = config.get("CaptureContentTypeHeader", {})
+    return table.Capture(
+        config["DestinationS3Uri"],
+        config["InitialSamplingPercentage"],
+        bool(modes & {"Input", "InputAndOutput"}),
+        bool(modes & {"Output", "InputAndOutput"}),
+        tuple(types.get("CsvContentTypes", ())),
+        tuple(types.get("JsonContentTypes", ())),
+        config.get("KmsKeyId", ""),
+    )
+
+
+def _prefix_aware(variant: EndpointVariant) -> table.PrefixAware | None:
+    if variant.prefix_length is None or variant.concurrency_threshold is None:
+        return None
+    return table.PrefixAware(variant.prefix_length, variant.concurrency_threshold)
 
 
 def _async_inference(endpoint: Endpoint) -> table.AsyncInference | None:
@@ -69,6 +102,7 @@ def _async_inference(endpoint: Endpoint) -> table.AsyncInference | None:
         output["S3OutputPath"],
         output.get("S3FailurePath", ""),
         config.get("ClientConfig", {}).get("MaxConcurrentInvocationsPerInstance"),
+        json.dumps(Delivery.of_config(config).document, separators=(",", ":")),
     )
 
 

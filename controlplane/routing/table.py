@@ -4,6 +4,7 @@ A `Route` is written as a JSON document in the transaction that changes its fact
 and the dispatcher. The table is swapped whole by one assignment, so whoever reads it needs no lock. No Django here.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -20,11 +21,34 @@ class Target:
 
 
 @dataclass(frozen=True)
+class PrefixAware:
+    """How much of a prompt decides where its call goes (bytes of a body, characters of a chat's text), and at how many
+    calls under way an instance passes further ones on."""
+
+    prefix_length: int
+    concurrency_threshold: int
+
+
+@dataclass(frozen=True)
+class Capture:
+    """What is kept of a variant's calls: `percentage` of them, at the s3:// `destination`. A side whose media type is
+    among the CSV or JSON types is kept as text."""
+
+    destination: str
+    percentage: int
+    takes_input: bool
+    takes_output: bool
+    csv_types: tuple[str, ...] = ()
+    json_types: tuple[str, ...] = ()
+    kms_key_id: str = ""
+
+
+@dataclass(frozen=True)
 class VariantRoute:
     """A variant's weight among the variants, and the instances that take its calls.
 
     While a deployment runs, two revisions may have a variant of this name; `share` of its calls is this one's.
-    `config_name` is the endpoint configuration it comes from.
+    `config_name` is the endpoint configuration it comes from. `prefix_aware` belongs to the strategy PREFIX_AWARE.
     """
 
     name: str
@@ -33,6 +57,8 @@ class VariantRoute:
     targets: tuple[Target, ...]
     share: float = 1.0
     config_name: str = ""
+    prefix_aware: PrefixAware | None = None
+    capture: Capture | None = None
 
     @property
     def open_targets(self) -> tuple[Target, ...]:
@@ -42,16 +68,21 @@ class VariantRoute:
 
 @dataclass(frozen=True)
 class AsyncInference:
-    """Where an asynchronous endpoint's answers go; `max_concurrent` calls at once on each instance, None = default."""
+    """Where an asynchronous endpoint's answers go; `max_concurrent` calls at once on each instance, None = default.
+
+    `delivery` is what else is said of outcomes, JSON: each request keeps it as it is when the request is accepted (see
+    `invocations.delivery`).
+    """
 
     output_path: str
     failure_path: str
     max_concurrent: int | None
+    delivery: str = "{}"
 
 
 @dataclass(frozen=True)
 class Route:
-    """One endpoint."""
+    """One endpoint. Its `shadows` get copies of calls, and never a caller's own."""
 
     endpoint_id: str
     account_id: str
@@ -60,6 +91,7 @@ class Route:
     is_serving: bool
     async_inference: AsyncInference | None
     variants: tuple[VariantRoute, ...]
+    shadows: tuple[VariantRoute, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,8 +112,7 @@ class Table:
 
 def encode(route: Route) -> dict[str, Any]:
     """The route as a JSON document."""
-    document = asdict(route)
-    document["variants"] = [{**variant, "targets": list(variant["targets"])} for variant in document["variants"]]
+    document: dict[str, Any] = json.loads(json.dumps(asdict(route)))
     return document
 
 
@@ -95,15 +126,26 @@ def decode(document: Mapping[str, Any]) -> Route:
         status=document["status"],
         is_serving=document["is_serving"],
         async_inference=AsyncInference(**asynchronous) if asynchronous else None,
-        variants=tuple(
-            VariantRoute(
-                variant["name"],
-                variant["weight"],
-                variant["strategy"],
-                tuple(Target(**target) for target in variant["targets"]),
-                variant.get("share", 1.0),
-                variant.get("config_name", ""),
-            )
-            for variant in document["variants"]
-        ),
+        variants=tuple(_variant(variant) for variant in document["variants"]),
+        shadows=tuple(_variant(variant) for variant in document.get("shadows", ())),
     )
+
+
+def _variant(document: Mapping[str, Any]) -> VariantRoute:
+    return VariantRoute(
+        document["name"],
+        document["weight"],
+        document["strategy"],
+        tuple(Target(**target) for target in document["targets"]),
+        document.get("share", 1.0),
+        document.get("config_name", ""),
+        PrefixAware(**settings) if (settings := document.get("prefix_aware")) else None,
+        _capture(document.get("capture")),
+    )
+
+
+def _capture(document: Mapping[str, Any] | None) -> Capture | None:
+    if document is None:
+        return None
+    types = {name: tuple(document[name]) for name in ("csv_types", "json_types")}
+    return Capture(**{**document, **types})

@@ -20,6 +20,8 @@ HONOURED: dict[str, frozenset[str]] = {
             "EndpointConfigName",
             "ProductionVariants",
             "AsyncInferenceConfig",
+            "ShadowProductionVariants",
+            "DataCaptureConfig",
             "Tags",
             "ExecutionRoleArn",
         }
@@ -39,10 +41,15 @@ HONOURED: dict[str, frozenset[str]] = {
         }
     ),
     "InstancePool": EVERYTHING,
-    "ProductionVariantRoutingConfig": frozenset({"RoutingStrategy"}),
+    "ProductionVariantRoutingConfig": EVERYTHING,
+    "PrefixAwareRoutingConfig": EVERYTHING,
     "AsyncInferenceConfig": EVERYTHING,
     "AsyncInferenceClientConfig": EVERYTHING,
-    "AsyncInferenceOutputConfig": frozenset({"S3OutputPath", "S3FailurePath"}),
+    "AsyncInferenceOutputConfig": EVERYTHING,
+    "AsyncInferenceNotificationConfig": EVERYTHING,
+    "DataCaptureConfig": EVERYTHING,
+    "CaptureOption": EVERYTHING,
+    "CaptureContentTypeHeader": EVERYTHING,
     "CreateEndpointInput": frozenset({"EndpointName", "EndpointConfigName", "DeploymentConfig", "Tags"}),
     "UpdateEndpointInput": EVERYTHING,
     "VariantProperty": EVERYTHING,
@@ -55,12 +62,36 @@ HONOURED: dict[str, frozenset[str]] = {
     "Alarm": EVERYTHING,
     "DesiredWeightAndCapacity": frozenset({"VariantName", "DesiredWeight", "DesiredInstanceCount"}),
     "InvokeEndpointInput": frozenset(
-        {"EndpointName", "Body", "ContentType", "Accept", "CustomAttributes", "TargetVariant", "InferenceId"}
+        {
+            "EndpointName",
+            "Body",
+            "ContentType",
+            "Accept",
+            "CustomAttributes",
+            "TargetVariant",
+            "InferenceId",
+            "SessionId",
+            "PrefixAwareId",
+        }
+    ),
+    "InvokeEndpointWithResponseStreamInput": frozenset(
+        {
+            "EndpointName",
+            "Body",
+            "ContentType",
+            "Accept",
+            "CustomAttributes",
+            "TargetVariant",
+            "InferenceId",
+            "SessionId",
+            "PrefixAwareId",
+        }
     ),
     "InvokeEndpointAsyncInput": frozenset(
         {
             "EndpointName",
             "Body",
+            "InputLocation",
             "ContentType",
             "Accept",
             "CustomAttributes",
@@ -109,9 +140,7 @@ HONOURED: dict[str, frozenset[str]] = {
 }
 
 HONOURED_VALUES: dict[str, frozenset[str]] = {
-    "RoutingStrategy": frozenset({"RANDOM", "LEAST_OUTSTANDING_REQUESTS"}),
     "ContainerMode": frozenset({"SingleModel"}),
-    "VariantPropertyType": frozenset({"DesiredInstanceCount", "DesiredWeight"}),
     "ComparisonOperator": frozenset(
         {
             "GreaterThanOrEqualToThreshold",

@@ -9,7 +9,8 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from botocore.model import Shape, StructureShape
 
@@ -159,13 +160,33 @@ def _wrong_type(path: Path, wanted: str) -> SerializationException:
 def parse_headers(shape: StructureShape, uri: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
     """The members of a rest-json request that travel in the path and in headers (names in lower case)."""
     found: dict[str, Any] = {}
-    for name, member in shape.members.items():
-        location, wire_name = member.serialization.get("location"), member.serialization.get("name", name)
-        text = uri.get(wire_name) if location == "uri" else headers.get(wire_name.lower())
-        if location is None or text is None or (text == "" and location == "header"):
+    for place in _places(shape):
+        text = uri.get(place.wire_name) if place.is_in_path else headers.get(place.key)
+        if text is None or (text == "" and not place.is_in_path):
             continue
-        found[name] = _number_in_header(wire_name, text) if member.type_name == "integer" else _header_text(text)
+        found[place.member] = _number_in_header(place.wire_name, text) if place.is_number else _header_text(text)
     return found
+
+
+class _Place(NamedTuple):
+    """Where a member travels."""
+
+    member: str
+    wire_name: str
+    key: str
+    is_in_path: bool
+    is_number: bool
+
+
+@lru_cache(maxsize=64)
+def _places(shape: StructureShape) -> tuple[_Place, ...]:
+    """The places of the members that travel outside the body; kept, since each call of the runtime asks for them."""
+    found = []
+    for member, inner in shape.members.items():
+        location, name = inner.serialization.get("location"), inner.serialization.get("name", member)
+        if location is not None:
+            found.append(_Place(member, name, name.lower(), location == "uri", inner.type_name == "integer"))
+    return tuple(found)
 
 
 def _header_text(text: str) -> str:

@@ -30,11 +30,11 @@ T = TypeVar("T")
 
 
 class Stack:
-    """One `manage.py up` over a data directory of its own."""
+    """One `manage.py up` over a data directory of its own; `changes` go into its environment."""
 
     image = IMAGE
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, **changes: str) -> None:
         self.data_dir = data_dir
         self.port = str(read_ports(data_dir, ["gateway"])["gateway"])
         self.url = f"http://127.0.0.1:{self.port}"
@@ -44,6 +44,7 @@ class Stack:
             "HEADRACE_DATA_DIR": str(data_dir),
             "HEADRACE_PORT": self.port,
             "HEADRACE_LOCAL_CAPACITY": json.dumps(CAPACITY),
+            **changes,
         }
         self._provider = LocalProvider(data_dir, self._env)
         self._process: subprocess.Popen[bytes] | None = None
@@ -171,9 +172,11 @@ def create_endpoint(stack: Stack, name: str, **options: Any) -> None:
     extra = {}
     if bucket := options.get("bucket"):
         paths = {"S3OutputPath": f"s3://{bucket}/out", "S3FailurePath": f"s3://{bucket}/failed"}
-        extra = {"AsyncInferenceConfig": {"OutputConfig": paths, **options.get("asynchronous", {})}}
+        output = {**paths, **options.get("output", {})}
+        extra = {"AsyncInferenceConfig": {"OutputConfig": output, **options.get("asynchronous", {})}}
     sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[variant], **extra)
-    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
+    tags = [{"Key": key, "Value": value} for key, value in options.get("tags", {}).items()]
+    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name, Tags=tags)
 
 
 def in_service(stack: Stack, name: str, seconds: int = 60) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def test_exactly_one_source_is_wanted(stack: Stack, endpoint: str) -> None:
     assert "not both" in _refusal(stack, Body=b"x", InputLocation="s3://any/key")
     assert "neither" in _refusal(stack)
     assert "neither" in _refusal(stack, Body=b"")
-    assert "InputLocation is not supported" in _refusal(stack, InputLocation="s3://any/key")
+    assert "HEADRACE_INPUT_HOSTS" in _refusal(stack, InputLocation="https://example.com/key")
 
 
 def test_the_members_reach_the_container_and_its_type_the_object(stack: Stack, endpoint: str) -> None:

@@ -41,12 +41,16 @@ class Plane:
     def configure(
         self, name: str, *, count: int = 1, types: tuple[str, ...] = (FIRST, SECOND), image: str = IMAGE, **variant: Any
     ) -> None:
-        """Create a model and a configuration over pools of these types, in order of priority."""
+        """Create a model and a configuration over pools of these types, in order of priority.
+
+        `asynchronous`, True or the members of an OutputConfig, makes it one for asynchronous calls.
+        """
         asynchronous = variant.pop("asynchronous", False)
         self.call("CreateModel", ModelName=name, PrimaryContainer={"Image": image})
         pools = [{"InstanceType": each, "Priority": place} for place, each in enumerate(types, start=1)]
         shape = {"VariantName": "v", "ModelName": name, "InitialInstanceCount": count, "InstancePools": pools, **variant}
-        extra = {"AsyncInferenceConfig": {"OutputConfig": {"S3OutputPath": "s3://bucket/out"}}} if asynchronous else {}
+        output = {"S3OutputPath": "s3://bucket/out", **(asynchronous if isinstance(asynchronous, dict) else {})}
+        extra = {"AsyncInferenceConfig": {"OutputConfig": output}} if asynchronous else {}
         self.call("CreateEndpointConfig", EndpointConfigName=name, ProductionVariants=[shape], **extra)
 
     def create(self, name: str = "e", *, tags: dict[str, str] | None = None, **config: Any) -> None:

@@ -1,129 +1,88 @@
-"""The queue's SQL. PostgreSQL is the queue; a lease is a token with an expiry on the row, and every write is guarded by it.
+"""The queue: claims, leases and outcomes. PostgreSQL is the queue; a lease is a token with an expiry on the row.
 
 LEASE_SECONDS is far longer than the clocks of two hosts may differ; the loop that works renews it every RENEW_SECONDS.
+Connections of the pool are in autocommit, so that one statement is one transaction and one round trip.
 """
 
-import random
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, DataError, IntegrityError, InternalError
 from psycopg.rows import class_row
 from psycopg_pool import AsyncConnectionPool
 
 from controlplane.core import clock
 from controlplane.core.ids import new_uuid
-from controlplane.routing.table import Route, VariantRoute, decode
-from workers.invocations.plan import ABANDONED_TEXT, ATTEMPTS_LIMIT, DELETED_TEXT, EXPIRED_TEXT
+from controlplane.invocations.messages import Note
+from controlplane.invocations.steps import Step, clean
+from controlplane.routing.table import Route, decode
+from workers.invocations import late, statements
+from workers.invocations.plan import ABANDONED_TEXT, ATTEMPTS_LIMIT, DELETED_TEXT, EXPIRED_TEXT, Fail, Kind
+from workers.invocations.slots import free_slots
+from workers.invocations.together import Together
 
 LEASE_SECONDS = 15.0
 RENEW_SECONDS = 4.0
-CHORE_BATCH = 200
+WRITE_BATCH = 100
+PAYLOAD_BATCH = 32
+"""Of payloads up to 128,000 bytes."""
+
+REFUSALS = (DataError, IntegrityError, InternalError)
+"""What the database says of a row that it cannot take."""
 
 
 @dataclass(frozen=True)
 class Leased:
-    """A claimed invocation and what is needed to run it; `outcome_text` is set when only its failure is to be told."""
+    """A claimed invocation and what is needed to run it; `failure_kind` is set when only its failure is to be told."""
 
     id: UUID
+    account_id: str
+    endpoint_id: UUID
     endpoint_name: str
+    variant_name: str
     content_type: str
     accept: str
     custom_attributes: str
     inference_id: str
+    input_location: str
     attempts: int
     accepted_at: datetime
     expires_at: datetime
     timeout_seconds: int
     output_location: str
     failure_location: str
+    delivery: dict[str, Any]
     is_storing: bool
     outcome_text: str
+    failure_kind: str
     instance_id: UUID | None
     lease_token: UUID
 
+    @property
+    def failure(self) -> Fail | None:
+        """The failure that was decided, if one was."""
+        return Fail(self.outcome_text, Kind(self.failure_kind)) if self.failure_kind else None
 
-_COLUMNS = """q.id, q.endpoint_name, q.content_type, q.accept, q.custom_attributes, q.inference_id, q.attempts,
-    q.accepted_at, q.expires_at, q.timeout_seconds, q.output_location, q.failure_location, q.is_storing, q.outcome_text,
-    q.instance_id, q.lease_token"""
+    def step(self, step: Step, detail: str = "", at: datetime | None = None) -> "Noted":
+        """A step of this request's timeline, now unless `at` says otherwise."""
+        return [(at or clock.now()).isoformat(), step.value, self.attempts, clean(detail)]
 
-# One step of the index for each endpoint that has something queued, however long its queue is.
-_WAITING = """
-WITH RECURSIVE waiting AS (
-  (SELECT endpoint_id FROM invocations_asyncinvocation WHERE state = 'queued' ORDER BY endpoint_id LIMIT 1)
-  UNION ALL
-  SELECT (SELECT endpoint_id FROM invocations_asyncinvocation
-          WHERE state = 'queued' AND endpoint_id > waiting.endpoint_id ORDER BY endpoint_id LIMIT 1)
-  FROM waiting WHERE waiting.endpoint_id IS NOT NULL
-)
-SELECT waiting.endpoint_id, endpoint.phase, snapshot.document
-FROM waiting
-LEFT JOIN endpoints_endpoint endpoint ON endpoint.id = waiting.endpoint_id
-LEFT JOIN routing_routingsnapshot snapshot ON snapshot.endpoint_id = waiting.endpoint_id
-WHERE waiting.endpoint_id IS NOT NULL
-"""
 
-_RUNNING = """
-SELECT instance_id, count(*) FROM invocations_asyncinvocation
-WHERE state = 'running' AND endpoint_id = %s AND instance_id IS NOT NULL GROUP BY instance_id
-"""
+Noted = list[object]
+"""A step as it is kept."""
 
-_CLAIM = f"""
-WITH due AS (
-  SELECT id, row_number() OVER (ORDER BY due_at, accepted_at) AS place FROM (
-    SELECT id, due_at, accepted_at FROM invocations_asyncinvocation
-    WHERE endpoint_id = %(endpoint_id)s AND state = 'queued' AND due_at <= %(now)s AND expires_at > %(now)s
-      AND outcome_text = ''
-    ORDER BY due_at, accepted_at LIMIT %(count)s FOR UPDATE SKIP LOCKED
-  ) AS locked
-), slot AS (
-  SELECT instance_id, place FROM unnest(%(instances)s::uuid[]) WITH ORDINALITY AS slot (instance_id, place)
-)
-UPDATE invocations_asyncinvocation q
-SET state = 'running', attempts = attempts + 1, instance_id = slot.instance_id, lease_token = %(token)s,
-    lease_expires_at = %(lease_expires_at)s
-FROM due JOIN slot USING (place) WHERE q.id = due.id
-RETURNING {_COLUMNS}
-"""  # noqa: S608 - composed of this module's constants
 
-_CLAIM_ENDED = f"""
-UPDATE invocations_asyncinvocation q
-SET state = 'running', attempts = attempts + 1, instance_id = NULL, lease_token = %(token)s,
-    lease_expires_at = %(lease_expires_at)s,
-    outcome_text = CASE WHEN outcome_text = '' THEN %(text)s ELSE outcome_text END
-WHERE id IN (
-  SELECT id FROM invocations_asyncinvocation
-  WHERE state = 'queued' AND {{which}} ORDER BY expires_at LIMIT %(count)s FOR UPDATE SKIP LOCKED
-)
-RETURNING {_COLUMNS}
-"""  # noqa: S608 - composed of this module's constants
-_EXPIRED = "expires_at <= %(now)s"
-_OF_ENDPOINT = "endpoint_id = %(endpoint_id)s"
-_DECIDED = "outcome_text <> '' AND due_at <= %(now)s"
+@dataclass(frozen=True)
+class Made:
+    """What became of a leased invocation: the steps to append to its timeline, and the messages that tell of it."""
 
-_RECLAIM = """
-UPDATE invocations_asyncinvocation
-SET state = 'queued', due_at = %(now)s, lease_token = NULL, lease_expires_at = NULL, instance_id = NULL,
-    outcome_text = CASE WHEN outcome_text = '' AND attempts >= %(limit)s THEN %(text)s ELSE outcome_text END
-WHERE id IN (
-  SELECT id FROM invocations_asyncinvocation
-  WHERE state = 'running' AND lease_expires_at <= %(now)s LIMIT %(count)s FOR UPDATE SKIP LOCKED
-)
-"""
-
-_RENEW = """
-UPDATE invocations_asyncinvocation q SET lease_expires_at = %s
-FROM unnest(%s::uuid[], %s::uuid[]) AS held (id, token)
-WHERE q.id = held.id AND q.lease_token = held.token AND q.state = 'running' RETURNING q.id
-"""
-
-_BEAT = """
-INSERT INTO observability_heartbeat (role, process_id, seen_at) VALUES ('worker', %s, clock_timestamp())
-ON CONFLICT (role, process_id) DO UPDATE SET seen_at = excluded.seen_at
-"""
+    leased: Leased
+    steps: tuple[Noted, ...]
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -140,147 +99,162 @@ class Queue:
 
     def __init__(self, pool: AsyncConnectionPool) -> None:
         self._pool = pool
+        self._ending: set[UUID] = set()
+        self._payloads = Together(self._read_payloads, limit=PAYLOAD_BATCH, refusals=REFUSALS)
+        self._intents = Together(self._start_storing, limit=WRITE_BATCH, refusals=REFUSALS)
+        self._completions = Together(self._complete, limit=WRITE_BATCH, refusals=REFUSALS)
 
     async def waiting(self) -> list[Waiting]:
         """Every endpoint that has something queued."""
         async with self._pool.connection() as connection:
-            rows = await (await connection.execute(_WAITING)).fetchall()
+            rows = await (await connection.execute(statements.WAITING)).fetchall()
         return [
             Waiting(endpoint_id, decode(document) if document else None, phase in (None, "Deleting"))
             for endpoint_id, phase, document in rows
         ]
 
-    async def claim(self, waiting: Waiting, free_slots: "FreeSlots", limit: int) -> list[Leased]:
+    async def claim(self, waiting: Waiting, limit: int) -> list[Leased]:
         """Lease up to `limit` due invocations of an endpoint, each with an instance that has room for it.
 
         Claims of one endpoint take turns, so that two dispatchers never fill one slot twice.
         """
+        route = waiting.route
+        if route is None:
+            return []
         async with self._pool.connection() as connection, connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [str(waiting.endpoint_id)])
-            running: dict[UUID, int] = dict(await (await connection.execute(_RUNNING, [waiting.endpoint_id])).fetchall())
-            slots = free_slots(waiting, running)[:limit]
+            rows = await (await connection.execute(statements.RUNNING, [waiting.endpoint_id])).fetchall()
+            slots = free_slots(route, dict(rows))[:limit]
             if not slots:
                 return []
+            names = {UUID(target.instance_id): variant.name for variant in route.variants for target in variant.targets}
             params = {"endpoint_id": waiting.endpoint_id, "instances": slots, "count": len(slots)}
-            return await _leased(connection, _CLAIM, params)
+            params["variants"] = [names[slot] for slot in slots]
+            return await _leased(connection, statements.CLAIM, params)
 
-    async def claim_expired(self) -> list[Leased]:
+    async def claim_expired(self, limit: int) -> list[Leased]:
         """Lease invocations whose time in the queue ran out, to tell their failure."""
-        return await self._claim_ended(_EXPIRED, EXPIRED_TEXT, {})
+        return await self._claim_ended(statements.CLAIM_EXPIRED, Fail(EXPIRED_TEXT, Kind.EXPIRED), limit)
 
-    async def claim_of_deleted(self, endpoint_id: UUID) -> list[Leased]:
+    async def claim_of_deleted(self, endpoint_id: UUID, limit: int) -> list[Leased]:
         """Lease invocations of an endpoint that is gone, to tell their failure."""
-        return await self._claim_ended(_OF_ENDPOINT, DELETED_TEXT, {"endpoint_id": endpoint_id})
+        failure = Fail(DELETED_TEXT, Kind.ENDPOINT_DELETED)
+        return await self._claim_ended(statements.CLAIM_OF_ENDPOINT, failure, limit, endpoint_id=endpoint_id)
 
-    async def claim_decided(self) -> list[Leased]:
+    async def claim_decided(self, limit: int) -> list[Leased]:
         """Lease invocations whose failure was decided and not told yet."""
-        return await self._claim_ended(_DECIDED, "", {})
+        return await self._claim_ended(statements.CLAIM_DECIDED, Fail(ABANDONED_TEXT, Kind.ABANDONED), limit)
 
-    async def _claim_ended(self, which: str, text: str, params: dict[str, Any]) -> list[Leased]:
+    async def _claim_ended(self, statement: str, failure: Fail, limit: int, **params: object) -> list[Leased]:
         async with self._pool.connection() as connection:
-            statement = _CLAIM_ENDED.format(which=which)
-            return await _leased(connection, statement, {**params, "text": text, "count": CHORE_BATCH})
+            params |= {"text": failure.text, "kind": failure.kind.value, "count": limit}
+            return await _leased(connection, statement, params)
 
-    async def reclaim(self) -> None:
+    async def reclaim(self, limit: int) -> None:
         """Put invocations whose lease ran out back into the queue; after the last attempt their failure is decided."""
-        params = {"now": clock.now(), "limit": ATTEMPTS_LIMIT, "text": ABANDONED_TEXT, "count": CHORE_BATCH}
+        now = clock.now()
+        params = {"now": now, "at": now.isoformat(), "limit": ATTEMPTS_LIMIT, "count": limit}
+        params |= {"text": ABANDONED_TEXT, "kind": Kind.ABANDONED.value}
         async with self._pool.connection() as connection:
-            await connection.execute(_RECLAIM, params)
+            await connection.execute(statements.RECLAIM, params)
 
-    async def renew(self, held: Sequence[Leased]) -> set[UUID]:
-        """Extend these leases; returns the ids of those that were still held."""
+    async def renew(self, held: Sequence[Leased]) -> set[tuple[UUID, UUID]]:
+        """Extend these leases; returns those that were still held, as id and token: one request may be leased anew."""
         async with self._pool.connection() as connection:
-            params = [_lease_end(), [each.id for each in held], [each.lease_token for each in held]]
-            return {row[0] for row in await (await connection.execute(_RENEW, params)).fetchall()}
+            params = [[each.id for each in held], [each.lease_token for each in held], _lease_end()]
+            return {(row[0], row[1]) for row in await (await connection.execute(statements.RENEW, params)).fetchall()}
+
+    def is_ending(self, leased: Leased) -> bool:
+        """Whether its success is being recorded at this moment, with which its lease ends."""
+        return leased.id in self._ending
 
     async def payload(self, leased: Leased) -> bytes:
         """The inline body."""
-        statement = "SELECT body FROM invocations_asyncpayload WHERE invocation_id = %s"
-        async with self._pool.connection() as connection:
-            row = await (await connection.execute(statement, [leased.id])).fetchone()
-        return bytes(row[0]) if row else b""
+        return await self._payloads(leased)
 
-    async def start_storing(self, leased: Leased) -> bool:
-        """Commit the intent to write the output object; False when the lease is lost."""
-        return await self._update(leased, "is_storing = true")
+    async def start_storing(self, leased: Leased, sent: Noted, answered: Noted) -> bool:
+        """Commit the intent to write the output object, and free the instance's slot; False when the lease is lost."""
+        return await self._intents(Made(leased, (sent, answered)))
 
-    async def decide_failure(self, leased: Leased, text: str) -> bool:
-        """Commit the failure's text before its object is written; False when the lease is lost."""
-        return await self._update(leased, "outcome_text = %(text)s", text=text)
+    async def tell_dropped(self, leased: Leased) -> None:
+        """Tell that an answer came too late, if it did: the lease may be lost to another worker as well."""
+        await late.tell_dropped(self._pool, leased)
 
-    async def retry(self, leased: Leased, due_at: datetime, *, is_attempt: bool = True) -> bool:
+    async def decide_failure(self, leased: Leased, failure: Fail) -> bool:
+        """Commit the failure before its object is written; False when the lease is lost."""
+        return await self._update(statements.DECIDE_FAILURE, leased, text=failure.text, kind=failure.kind.value)
+
+    async def retry(self, leased: Leased, due_at: datetime, steps: Sequence[Noted], *, is_attempt: bool = True) -> bool:
         """Put the invocation back into the queue, counted as an attempt or not; False when the lease is lost."""
-        changes = (
-            "state = 'queued', due_at = %(due_at)s, instance_id = NULL, lease_token = NULL, lease_expires_at = NULL, "
-            "attempts = attempts - %(uncounted)s"
-        )
-        return await self._update(leased, changes, due_at=due_at, uncounted=int(not is_attempt))
+        statement = statements.RETRY.format(appended=statements.appended(len(steps)))
+        params = {"due_at": due_at, "uncounted": int(not is_attempt), "steps": json.dumps(steps)}
+        return await self._update(statement, leased, **params)
 
-    async def end(self, leased: Leased, state: str) -> bool:
-        """Record the one outcome and drop the payload; False when the lease is lost."""
-        changes = "state = %(state)s, ended_at = %(now)s, lease_token = NULL, lease_expires_at = NULL"
-        async with self._pool.connection() as connection, connection.transaction():
-            is_ended = await self._guarded(connection, leased, changes, state=state, now=clock.now())
-            if is_ended:
-                await connection.execute("DELETE FROM invocations_asyncpayload WHERE invocation_id = %s", [leased.id])
-            return is_ended
+    async def end(
+        self,
+        leased: Leased,
+        state: str,
+        steps: Sequence[Noted],
+        notes: Sequence[Note] = (),
+        failure: Fail | None = None,
+    ) -> bool:
+        """Record the one outcome with its messages, and drop a completed one's payload; False when the lease is lost."""
+        if state == "completed" and len(steps) == 1:
+            self._ending.add(leased.id)
+            try:
+                return await self._completions(Made(leased, tuple(steps), tuple(notes)))
+            finally:
+                self._ending.discard(leased.id)
+        statement = statements.END.format(appended=statements.appended(len(steps)))
+        params = {
+            "state": state,
+            "now": clock.now(),
+            "text": failure.text if failure else "",
+            "kind": failure.kind.value if failure else "",
+            "steps": json.dumps(steps),
+            "topics": [note.topic for note in notes],
+            "messages": [note.message for note in notes],
+        }
+        return await self._update(statement, leased, **params)
 
     async def beat(self, process_id: str) -> None:
         """Say that this worker's loop makes progress."""
         async with self._pool.connection() as connection:
-            await connection.execute(_BEAT, [process_id])
+            await connection.execute(statements.BEAT, [process_id])
 
-    async def _update(self, leased: Leased, changes: str, **params: object) -> bool:
+    async def _read_payloads(self, asked: Sequence[Leased]) -> list[bytes]:
         async with self._pool.connection() as connection:
-            return await self._guarded(connection, leased, changes, **params)
+            found = await (await connection.execute(statements.PAYLOADS, [[each.id for each in asked]])).fetchall()
+        bodies: dict[UUID, bytes] = dict(found)
+        return [bytes(bodies.get(each.id, b"")) for each in asked]
 
-    @staticmethod
-    async def _guarded(connection: AsyncConnection, leased: Leased, changes: str, **params: object) -> bool:
-        statement = (
-            f"UPDATE invocations_asyncinvocation SET {changes} "  # noqa: S608 - constants of this class
-            "WHERE id = %(id)s AND lease_token = %(token)s AND state = 'running'"
-        )
-        done = await connection.execute(statement, {**params, "id": leased.id, "token": leased.lease_token})
-        return done.rowcount == 1
+    async def _start_storing(self, made: Sequence["Made"]) -> list[bool]:
+        return await self._guarded(statements.START_STORING, made, {})
 
+    async def _complete(self, made: Sequence["Made"]) -> list[bool]:
+        notes = [(each.leased.id, note.topic, note.message) for each in made for note in each.notes]
+        told, topics, messages = ([note[place] for note in notes] for place in range(3))
+        more = {"now": clock.now(), "told": told, "topics": topics, "messages": messages}
+        return await self._guarded(statements.COMPLETE, made, more)
 
-class FreeSlots:
-    """How many more invocations each instance of an endpoint may take."""
+    async def _guarded(self, statement: str, made: Sequence["Made"], more: dict[str, Any]) -> list[bool]:
+        """Do it to those whose lease is still held; tells of each whether it was."""
+        leases = [(each.leased.id, each.leased.lease_token) for each in made]
+        params = {"ids": [lease[0] for lease in leases], "tokens": [lease[1] for lease in leases], **more}
+        params["steps"] = [json.dumps(each.steps) for each in made]
+        async with self._pool.connection() as connection:
+            done = {(row[0], row[1]) for row in await (await connection.execute(statement, params)).fetchall()}
+        return [lease in done for lease in leases]
 
-    DEFAULT_CONCURRENCY = 4
-    """Calls at once on each instance where MaxConcurrentInvocationsPerInstance is not given."""
-
-    def __call__(self, waiting: Waiting, running: dict[UUID, int]) -> list[UUID]:
-        """One entry for each free slot, emptiest instances first, so that work spreads."""
-        route = waiting.route
-        if route is None or not route.is_serving:
-            return []
-        cap = route.async_inference.max_concurrent if route.async_inference else None
-        cap = cap or self.DEFAULT_CONCURRENCY
-        taking = [variant for variant in route.variants if variant.share > 0]
-        ids = [UUID(target.instance_id) for variant in taking for target in variant.open_targets]
-        levels = sorted((level, place, key) for place, key in enumerate(ids) for level in range(running.get(key, 0), cap))
-        slots = [key for _, _, key in levels]
-        if all(variant.share == 1 for variant in taking):
-            return slots
-        return _by_share(slots, taking)
-
-
-def _by_share(slots: list[UUID], variants: Sequence[VariantRoute]) -> list[UUID]:
-    """The slots in a random order in which each revision comes first as often as its share of the calls says.
-
-    A weighted shuffle: the smallest of exponential draws with these rates (Efraimidis and Spirakis 2006).
-    """
-    rates = {
-        UUID(target.instance_id): variant.share / len(variant.open_targets)
-        for variant in variants
-        for target in variant.open_targets
-    }
-    return sorted(slots, key=lambda slot: random.expovariate(rates[slot]))
+    async def _update(self, statement: str, leased: Leased, **params: object) -> bool:
+        async with self._pool.connection() as connection:
+            done = await connection.execute(statement, {**params, "id": leased.id, "token": leased.lease_token})
+            return done.rowcount == 1
 
 
 async def _leased(connection: AsyncConnection, statement: str, params: dict[str, Any]) -> list[Leased]:
-    lease = {"now": clock.now(), "token": new_uuid(), "lease_expires_at": _lease_end()}
+    now = clock.now()
+    lease = {"now": now, "at": now.isoformat(), "token": new_uuid(), "lease_expires_at": _lease_end()}
     async with connection.cursor(row_factory=class_row(Leased)) as cursor:
         await cursor.execute(statement, {**params, **lease})
         return await cursor.fetchall()

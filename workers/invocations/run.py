@@ -2,179 +2,140 @@
 
     output already there? --yes--> completed
       | no
-    call the instance --> Store: intent, output object, completed
-                      --> Retry: back into the queue
-                      --> Fail:  text decided, failure object, failed (or expired)
+    failure decided?      --yes--> told
+      | no
+    fetch the payload     --> missing, refused, too large: failed
+      |                   --> away: back into the queue, not an attempt
+    call the instance     --> Store: intent, output object, completed
+                          --> Retry: back into the queue
+                          --> Fail:  failure decided, failure object, failed (or expired)
 
-The output object and the failure object are never both written: a failure is decided only after looking for an output
-that an earlier attempt may have stored. A lost lease ends the work without a trace.
+How outcomes are told, and what becomes of an answer while the store is away, is in `outcomes`.
 """
 
-import asyncio
 import logging
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import IO
 
 from controlplane.core import clock
 from controlplane.gateway.counting import Call, Counts
-from controlplane.routing.upstream import (
-    ConnectFailed,
-    TimedOut,
-    Timeouts,
-    UpstreamClient,
-    UpstreamError,
-    UpstreamRequest,
-    UpstreamResponse,
-)
-from workers.invocations.plan import (
-    EXPIRED_TEXT,
-    TEXT_LIMIT,
-    Fail,
-    Retry,
-    Store,
-    after_answer,
-    after_fault,
-    after_no_connection,
-    after_timeout,
-)
-from workers.invocations.queue import Leased, Queue
-from workers.invocations.store import Store as OutputStore
-from workers.invocations.store import StoreFailed
+from controlplane.invocations.steps import Step
+from controlplane.routing.upstream import UpstreamClient
+from workers.invocations import measures
+from workers.invocations.ask import Payload, ask
+from workers.invocations.inputs import InputAway, InputFault, Inputs
+from workers.invocations.measures import MICROSECONDS, MILLISECONDS, Measures, place_of
+from workers.invocations.outcomes import Answer, Outcomes
+from workers.invocations.plan import Fail, Kind, Retry, Store, after_fault, after_store_away
+from workers.invocations.queue import Leased, Noted, Queue
+from workers.invocations.store import StoreAway
 
-SPOOL_BYTES = 8 * 1024 * 1024
-"""An answer larger than this waits on disk for its upload."""
+SPOOL_BYTES = 1024 * 1024
+"""A payload or an answer larger than this waits on disk."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Answered:
-    """What came of asking a model: what to do next, and its answer's status (0 = none came, None = it was not reached)."""
-
-    step: Store | Retry | Fail
-    status: int | None
-    content_type: str = ""
-
-
-@dataclass
 class Runner:
     """Runs invocations on one event loop."""
 
     queue: Queue
-    store: OutputStore
+    outcomes: Outcomes
+    inputs: Inputs
     upstream: UpstreamClient
     counts: Counts
+    measures: Measures
 
     async def run(self, leased: Leased, address: str, call: Call) -> None:
         """Bring one leased invocation to its outcome, or back into the queue; an attempt is counted as `call`."""
         try:
-            if leased.is_storing and await self.store.has(leased.output_location, leased.id):
-                await self.queue.end(leased, "completed")
-            elif leased.outcome_text:
-                await self._fail(leased, leased.outcome_text)
-            else:
-                await self._attempt(leased, address, call)
-        except StoreFailed as error:
-            await self._after_store_fault(leased, str(error))
+            if leased.is_storing and await self.outcomes.complete_found(leased):
+                return
+        except StoreAway as error:
+            await self._retry(leased, after_store_away(str(error), leased.accepted_at, clock.now()))
+            return
+        if leased.failure is not None:
+            await self.outcomes.fail(leased, leased.failure)
+            return
+        try:
+            await self._attempt(leased, address, call)
+        except OSError as error:
+            await self._after_disk_fault(leased, error)
 
     async def _attempt(self, leased: Leased, address: str, call: Call) -> None:
-        body = await self.queue.payload(leased)
-        request = UpstreamRequest(b"POST", b"/invocations", _headers(leased), body)
-        with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
-            call.ask()
-            answered = await self._ask(leased, address, request, spool)
-            self._count(call, answered.status)
-            step = answered.step
-            if isinstance(step, Store):
-                spool.seek(0)
-                await self._store(leased, spool, answered.content_type)
-            elif isinstance(step, Retry):
-                log.info("invocation %s: %s Tried again at %s.", leased.id, step.why, step.due_at)
-                await self.queue.retry(leased, step.due_at, is_attempt=step.is_attempt)
-            else:
-                await self._fail(leased, step.text)
+        with _spool() as payload_file, _spool() as answer_file:
+            try:
+                payload = await self._payload(leased, payload_file)
+            except InputFault as fault:
+                self.measures.count(place_of(leased), measures.DOWNLOAD_FAILURES)
+                await self.outcomes.fail(leased, Fail(str(fault), fault.kind))
+                return
+            except InputAway as fault:
+                why = f"The payload cannot be fetched now: {fault}."
+                await self._retry(leased, after_store_away(why, leased.accepted_at, clock.now()))
+                return
+            await self._ask(leased, address, call, payload, answer_file)
 
-    def _count(self, call: Call, status: int | None) -> None:
+    async def _after_disk_fault(self, leased: Leased, error: OSError) -> None:
+        """The payload or the answer had no room here: another worker, or this one later, may have some."""
+        log.error("invocation %s: this worker's disk failed: %s", leased.id, error)
+        why = f"The worker could not keep the payload or the answer: {error.strerror or error}."
+        step = after_fault(why, leased.attempts, clock.now(), Kind.ABANDONED)
+        if isinstance(step, Retry):
+            await self._retry(leased, step)
+        else:
+            await self.outcomes.fail(leased, step)
+
+    async def _payload(self, leased: Leased, file: IO[bytes]) -> Payload:
+        """The payload: the inline body, or the file with what is at the request's InputLocation."""
+        if not leased.input_location:
+            body = await self.queue.payload(leased)
+            return Payload(body, len(body))
+        began = clock.monotonic()
+        size = await self.inputs.fetch(leased.input_location, file)
+        seconds = clock.monotonic() - began
+        self.measures.count(place_of(leased), measures.DOWNLOAD_LATENCY, seconds * 1e6, MICROSECONDS)
+        return Payload(file, size)
+
+    async def _ask(self, leased: Leased, address: str, call: Call, payload: Payload, answer_file: IO[bytes]) -> None:
+        sent_at = clock.now()
+        call.ask()
+        answered = await ask(self.upstream, address, leased, payload, answer_file)
+        answered_at, step = clock.now(), answered.step
+        self._count(leased, call, answered.status, sent_at)
+        if isinstance(step, Store):
+            status = answered.status or 0
+            await self.outcomes.complete(leased, Answer(answer_file, answered.content_type, status, sent_at, answered_at))
+            return
+        steps = [leased.step(Step.SENT, at=sent_at)] if answered.status is not None else []
+        if answered.status:
+            steps.append(leased.step(Step.ANSWERED, str(answered.status), answered_at))
+        if isinstance(step, Retry):
+            await self._retry(leased, step, steps)
+        else:
+            await self.outcomes.fail(leased, step, steps, answered.error_body)
+
+    async def _retry(self, leased: Leased, step: Retry, steps: Sequence[Noted] = ()) -> None:
+        log.info("invocation %s: %s Tried again at %s.", leased.id, step.why, step.due_at)
+        noted = [*steps, leased.step(Step.RETRIED, step.why)]
+        await self.queue.retry(leased, step.due_at, noted, is_attempt=step.is_attempt)
+
+    def _count(self, leased: Leased, call: Call, status: int | None, sent_at: datetime) -> None:
+        """Count a call that reached the model, and with the first of them how long the request has waited for it."""
         if status is None:
             return
+        if leased.attempts == 1:
+            waited = (sent_at - leased.accepted_at).total_seconds() * 1000
+            self.measures.count(place_of(leased), measures.TIME_IN_BACKLOG, waited, MILLISECONDS)
         call.answered()
         if not 200 <= status < 300:
             call.fail(status)
         self.counts.add(call)
 
-    async def _ask(self, leased: Leased, address: str, call: UpstreamRequest, spool: IO[bytes]) -> Answered:
-        """Call the instance; what came of it. The limit is on the whole call."""
-        try:
-            async with asyncio.timeout(leased.timeout_seconds):
-                answer = await self.upstream.send(address, call, Timeouts(response=leased.timeout_seconds))
-                try:
-                    step = await self._take_answer(leased, answer, spool)
-                finally:
-                    answer.close()
-        except (TimeoutError, TimedOut):
-            return Answered(after_timeout(leased.timeout_seconds), 0)
-        except ConnectFailed as error:
-            return Answered(after_no_connection(f"The model was not called: {error}.", clock.now()), None)
-        except UpstreamError as error:
-            return Answered(after_fault(f"The model gave no answer: {error}.", leased.attempts, clock.now()), 0)
-        return Answered(step, answer.status, _content_type(answer))
 
-    async def _take_answer(self, leased: Leased, answer: UpstreamResponse, spool: IO[bytes]) -> Store | Retry | Fail:
-        """Read the answer into `spool`, or the start of it into a reason."""
-        text = b""
-        async for chunk in answer.chunks():
-            if 200 <= answer.status < 300:
-                spool.write(chunk)
-            else:
-                text = (text + chunk)[:TEXT_LIMIT]
-        return after_answer(answer.status, text.decode("utf-8", "replace"), leased.attempts, clock.now())
-
-    async def _store(self, leased: Leased, output: IO[bytes], content_type: str) -> None:
-        if not await self.queue.start_storing(leased):
-            return
-        await self.store.put(leased.output_location, output, content_type, leased.id)
-        await self.queue.end(leased, "completed")
-
-    async def _fail(self, leased: Leased, text: str) -> None:
-        if not await self.queue.decide_failure(leased, text):
-            return
-        if leased.failure_location:
-            await self.store.put(leased.failure_location, text.encode(), "text/plain", leased.id)
-        await self.queue.end(leased, "expired" if text == EXPIRED_TEXT else "failed")
-
-    async def _after_store_fault(self, leased: Leased, why: str) -> None:
-        """The store refused or is away: try again later, as often as an attempt is allowed; then it has failed.
-
-        The failure goes to its own location, which may be another bucket, unless the output may be there after all.
-        """
-        step = after_fault(why, leased.attempts, clock.now())
-        if isinstance(step, Retry):
-            await self.queue.retry(leased, step.due_at)
-            return
-        log.error("invocation %s: its outcome could not be stored: %s", leased.id, why)
-        text = leased.outcome_text or step.text
-        try:
-            if await self.store.has(leased.output_location, leased.id):
-                await self.queue.end(leased, "completed")
-            else:
-                await self._fail(leased, text)
-        except StoreFailed:  # nobody can say, or nothing can be written: the row alone has the outcome
-            if await self.queue.decide_failure(leased, text):
-                await self.queue.end(leased, "failed")
-
-
-def _content_type(answer: UpstreamResponse) -> str:
-    """The answer's content type, if it can be kept as an object's: stores take ASCII only."""
-    text = (answer.header(b"content-type") or b"").decode("latin-1")
-    return text if text.isascii() and text.isprintable() else ""
-
-
-def _headers(leased: Leased) -> list[tuple[bytes, bytes]]:
-    pairs = {
-        b"content-type": leased.content_type,
-        b"accept": leased.accept,
-        b"x-amzn-sagemaker-custom-attributes": leased.custom_attributes,
-        b"x-amzn-sagemaker-inference-id": leased.inference_id,
-    }
-    return [(name, value.encode("latin-1")) for name, value in pairs.items() if value]
+def _spool() -> "tempfile.SpooledTemporaryFile[bytes]":
+    return tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)

@@ -13,6 +13,7 @@ from controlplane.core import clock
 from workers.fleet import act, observe
 from workers.fleet.actions import Plan
 from workers.fleet.plan import plan
+from workers.fleet.topics import gate
 from workers.loop import lease
 from workers.loop.lease import Claim, ClaimLost, WishChanged
 
@@ -50,7 +51,8 @@ def _work(claim: Claim) -> None:
     for _ in range(ROUNDS_LIMIT):
         claim = claim.refreshed()
         view = observe.view(claim.endpoint_id, soundings)
-        decided = plan(view, clock.now())
+        now = clock.now()
+        decided = gate(view, plan(view, now), now)
         if not _act(decided, claim):
             claim.release(decided.look_again_at, decided.why)
             return

@@ -22,7 +22,6 @@ class Migration(migrations.Migration):
                 ('kind', models.CharField(choices=[('result', 'Result'), ('test', 'Test')], max_length=8)),
                 ('topic', models.CharField(max_length=2048)),
                 ('message', models.TextField()),
-                ('generation', models.PositiveBigIntegerField(default=0)),
                 ('created_at', models.DateTimeField()),
                 ('due_at', models.DateTimeField()),
                 ('attempts', models.PositiveIntegerField(default=0)),

@@ -3,6 +3,8 @@
     GET  /ping                    200 when healthy
     POST /invocations             answers with what it was sent, unless told otherwise
     POST /v1/chat/completions     an OpenAI-style answer that repeats the last message, streamed when asked for
+    POST /v1/completions          the same for the prompt
+    GET  /v1/models               one model, `reference`
 
 It listens on SAGEMAKER_BIND_TO_PORT (8080) and needs only the standard library, so it starts in a blink and runs the
 same in an image and as a plain process. SIGTERM ends it at once. What it is told:
@@ -18,11 +20,15 @@ same in an image and as a plain process. SIGTERM ends it at once. What it is tol
                    name                       CHAOS_NAME: which container answers
                    delay:S · hang:S           echo after S seconds
                    drip                       100 bytes, one a second
+                   pace:N:S                   N chunks, S seconds apart
+                   events:N:S · events-cut:N  a comment, N server-sent events, each in two halves S seconds apart; no end
                    http:N[:html|empty|nonutf8|nul|10MB] · redirect:URL
                    big:N · chunked · hdr:N    N bytes of body, the body in chunks, N bytes in one header
                    cut-after:K · lie          K chunks and no end, a Content-Length that is too large
+                   session:S                  opens a session of S seconds, counts its calls, closes it at the body CLOSE
                    crash · garbage            exit 1 without an answer, an answer that is not HTTP
                    ping:WORD                  from now on /ping answers as CHAOS_PING=WORD would
+                   from-now:MODE              from now on every call is answered as if it asked for MODE; without one, no more
 
 The journal's lines hold `at`, `event` (`received`, then `ok`, `cut` or `client-abort`; a `received` that nothing
 follows was killed), `path`, `name`, `length`, `sha256`, `inference_id` and `headers`.
@@ -35,6 +41,7 @@ import json
 import os
 import signal
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -51,6 +58,10 @@ Writer = asyncio.StreamWriter
 
 health = SimpleNamespace(word=os.environ.get("CHAOS_PING", "200"), since=time.monotonic())
 """What /ping answers, and since when."""
+
+
+habit = SimpleNamespace(mode="")
+"""The mode in which calls are answered whatever they ask for, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -136,9 +147,9 @@ def whole(writer: Writer, body: bytes, content_type: str = BYTES, *, status: int
     return True
 
 
-def whole_json(writer: Writer, answer: object, status: int = 200) -> bool:
+def whole_json(writer: Writer, answer: object, status: int = 200, extra: Iterable[str] = ()) -> bool:
     """An answer in one piece, as JSON."""
-    return whole(writer, json.dumps(answer).encode(), "application/json", status=status)
+    return whole(writer, json.dumps(answer).encode(), "application/json", status=status, extra=extra)
 
 
 def chunk(data: bytes) -> bytes:
@@ -194,6 +205,38 @@ async def drip(request: Request, writer: Writer, argument: str) -> bool:
     return True
 
 
+async def pace(request: Request, writer: Writer, argument: str) -> bool:
+    count, _, seconds = argument.partition(":")
+    writer.write(head(200, "text/plain", None))
+    for number in range(int(count)):
+        writer.write(chunk(b"chunk %d\n" % number))
+        await writer.drain()
+        await asyncio.sleep(float(seconds))
+    writer.write(b"0\r\n\r\n")
+    return True
+
+
+async def events(request: Request, writer: Writer, argument: str) -> bool:
+    count, _, seconds = argument.partition(":")
+    writer.write(head(200, "text/event-stream; charset=utf-8", None) + chunk(b": waiting\r\n\r\n"))
+    for number in range(int(count)):
+        writer.write(chunk(b'id: %d\ndata: {"number"' % number))
+        await writer.drain()
+        await asyncio.sleep(float(seconds or 0))
+        writer.write(chunk(b": %d}\n\n" % number))
+        await writer.drain()
+    writer.write(chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+    return True
+
+
+async def events_cut(request: Request, writer: Writer, argument: str) -> bool:
+    writer.write(head(200, "text/event-stream", None))
+    for number in range(int(argument)):
+        writer.write(chunk(b'data: {"number": %d}\n\n' % number))
+        await writer.drain()
+    return False
+
+
 async def http_status(request: Request, writer: Writer, argument: str) -> bool:
     number, _, kind = argument.partition(":")
     bodies = {
@@ -246,6 +289,28 @@ async def lie(request: Request, writer: Writer, argument: str) -> bool:
     return False
 
 
+sessions: dict[str, int] = {}
+"""The calls of each open session."""
+
+
+async def session(request: Request, writer: Writer, argument: str) -> bool:
+    name = request.headers.get("x-amzn-sagemaker-session-id", "")
+    if name == "NEW_SESSION":
+        name = uuid.uuid4().hex
+        sessions[name] = 0
+        end = time.gmtime(time.time() + float(argument))  # noqa: TID251
+        header = f"X-Amzn-SageMaker-New-Session-Id: {name}; Expires={time.strftime('%Y-%m-%dT%H:%M:%SZ', end)}"
+    elif name not in sessions:
+        raise BadRequest(f"there is no session {name!r}")
+    elif request.body == b"CLOSE":
+        del sessions[name]
+        return whole(writer, b"", "text/plain", extra=(f"X-Amzn-SageMaker-Closed-Session-Id: {name}",))
+    else:
+        header = "X-Session: kept"
+    sessions[name] += 1
+    return whole_json(writer, {"calls": sessions[name]}, extra=(header,))
+
+
 async def crash(request: Request, writer: Writer, argument: str) -> bool:
     os._exit(1)
 
@@ -253,6 +318,11 @@ async def crash(request: Request, writer: Writer, argument: str) -> bool:
 async def garbage(request: Request, writer: Writer, argument: str) -> bool:
     writer.write(b"\x00\x01 this is not HTTP\r\n\r\n")
     return False
+
+
+async def change_habit(request: Request, writer: Writer, argument: str) -> bool:
+    habit.mode = argument
+    return whole(writer, b"", "text/plain")
 
 
 async def change_ping(request: Request, writer: Writer, argument: str) -> bool:
@@ -268,6 +338,9 @@ MODES: dict[str, Callable[[Request, Writer, str], Awaitable[bool]]] = {
     "headers": seen_headers,
     "name": name_of_container,
     "drip": drip,
+    "pace": pace,
+    "events": events,
+    "events-cut": events_cut,
     "http": http_status,
     "redirect": redirect,
     "big": big,
@@ -275,15 +348,19 @@ MODES: dict[str, Callable[[Request, Writer, str], Awaitable[bool]]] = {
     "hdr": large_header,
     "cut-after": cut_after,
     "lie": lie,
+    "session": session,
     "crash": crash,
     "garbage": garbage,
     "ping": change_ping,
+    "from-now": change_habit,
 }
 
 
 async def invoke(request: Request, writer: Writer) -> bool:
     """/invocations as the request's mode says."""
     word, argument = request.mode()
+    if habit.mode and word != "from-now":
+        word, _, argument = habit.mode.partition(":")
     if word not in MODES:
         raise BadRequest(f"there is no mode {word!r}")
     try:
@@ -309,6 +386,24 @@ async def chat(request: Request, writer: Writer) -> bool:
         return await stream_chat(writer, text, frame, usage if wants_usage else None)
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     return whole_json(writer, {**frame, "object": "chat.completion", "choices": [choice], "usage": usage})
+
+
+async def complete(request: Request, writer: Writer) -> bool:
+    """An OpenAI-style completion that repeats the prompt."""
+    try:
+        asked = json.loads(request.body)
+        text = str(asked["prompt"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise BadRequest("a JSON object with a prompt is wanted") from error
+    frame = {"id": "cmpl-reference", "created": int(time.time()), "model": asked.get("model", "")}  # noqa: TID251
+    choice = {"index": 0, "text": text, "finish_reason": "stop", "logprobs": None}
+    return whole_json(writer, {**frame, "object": "text_completion", "choices": [choice]})
+
+
+async def models(request: Request, writer: Writer) -> bool:
+    """The one model there is."""
+    model = {"id": "reference", "object": "model", "created": 0, "owned_by": "headrace"}
+    return whole_json(writer, {"object": "list", "data": [model]})
 
 
 async def stream_chat(writer: Writer, text: str, frame: dict[str, Any], usage: dict[str, int] | None) -> bool:
@@ -351,19 +446,25 @@ def journal(request: Request, event: str) -> None:
         sink.write(json.dumps(line) + "\n")
 
 
-ROUTES = {"/invocations": invoke, "/v1/chat/completions": chat}
+ROUTES = {
+    ("POST", "/invocations"): invoke,
+    ("POST", "/v1/chat/completions"): chat,
+    ("POST", "/v1/completions"): complete,
+    ("GET", "/v1/models"): models,
+}
 
 
 async def answer(request: Request, reader: Reader, writer: Writer) -> bool:
     """Answer one request; False when the connection is to be closed."""
     if request.path == "/ping":
         return await ping(writer)
-    if request.method != "POST" or request.path not in ROUTES:
+    route = ROUTES.get((request.method, request.path))
+    if route is None:
         return whole(writer, b"no such path", "text/plain", status=404)
     journal(request, "received")
     event = "client-abort"
     try:
-        is_kept = await ROUTES[request.path](request, writer)
+        is_kept = await route(request, writer)
         await writer.drain()
         if not reader.at_eof():
             event = "ok" if is_kept else "cut"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.catalog.rules import config_violations, model_violations, tag_violations
+from controlplane.catalog.rules import config_violations, encryption_violations, model_violations, tag_violations
 
 IMAGE = {"Image": "i"}
 WHERE = 'Production variant "v"'
@@ -90,6 +90,47 @@ def test_a_configuration_as_a_whole(variants: list[dict[str, Any]], expected: li
     assert list(config_violations({"ProductionVariants": variants})) == expected
 
 
+PREFIX = {"PrefixLength": 1024, "ConcurrencyThreshold": 1}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "settings", "expected"),
+    [
+        ("PREFIX_AWARE", PREFIX, []),
+        ("KV_AWARE", None, []),
+        *(
+            (
+                strategy,
+                PREFIX,
+                [f"{WHERE} may specify PrefixAwareRoutingConfig only with the RoutingStrategy PREFIX_AWARE."],
+            )
+            for strategy in ("RANDOM", "LEAST_OUTSTANDING_REQUESTS", "KV_AWARE")
+        ),
+        *(
+            (
+                "PREFIX_AWARE",
+                settings,
+                [
+                    f"{WHERE} must specify PrefixAwareRoutingConfig.{member} for the RoutingStrategy PREFIX_AWARE."
+                    for member in missing
+                ],
+            )
+            for settings, missing in (
+                (None, ["PrefixLength", "ConcurrencyThreshold"]),
+                ({}, ["PrefixLength", "ConcurrencyThreshold"]),
+                ({"PrefixLength": 1024}, ["ConcurrencyThreshold"]),
+                ({"ConcurrencyThreshold": 1}, ["PrefixLength"]),
+            )
+        ),
+    ],
+)
+def test_prefix_aware_routing_needs_both_its_numbers_and_no_other_strategy_has_them(
+    strategy: str, settings: dict[str, int] | None, expected: list[str]
+) -> None:
+    routing = {"RoutingStrategy": strategy} | ({} if settings is None else {"PrefixAwareRoutingConfig": settings})
+    assert list(config_violations({"ProductionVariants": [variant(RoutingConfig=routing)]})) == expected
+
+
 OUTPUT = "AsyncInferenceConfig.OutputConfig"
 
 
@@ -109,6 +150,14 @@ OUTPUT = "AsyncInferenceConfig.OutputConfig"
 def test_where_asynchronous_results_go(output: dict[str, str], expected: list[str]) -> None:
     params = {"ProductionVariants": [variant()], "AsyncInferenceConfig": {"OutputConfig": output}}
     assert list(config_violations(params)) == expected
+
+
+def test_a_key_is_refused_by_name_where_the_store_has_none() -> None:
+    params = {"AsyncInferenceConfig": {"OutputConfig": {"S3OutputPath": "s3://b", "KmsKeyId": "key"}}}
+    (sentence,) = encryption_violations(params, store_encrypts=False)
+    assert sentence.startswith(f"{OUTPUT}.KmsKeyId has no effect")
+    assert list(encryption_violations(params, store_encrypts=True)) == []
+    assert list(encryption_violations({}, store_encrypts=False)) == []
 
 
 def tags(*keys: str) -> list[dict[str, str]]:

@@ -31,6 +31,7 @@ def test_every_option_is_read() -> None:
     }
     assert option("market", "spot on-demand").markets == ("spot", "on-demand")
     assert option("surge", "none").is_surgeless
+    assert option("wake", "3").wake_count == 3
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,7 @@ def test_every_option_is_read() -> None:
         *[("patience", value) for value in ("ml.a", "=5m", "ml.a=soon", "ml.a=5m ml.a=6m")],
         *[("market", value) for value in ("", "auction", "spot spot", "Spot")],
         *[("surge", value) for value in ("", "some")],
+        *[("wake", value) for value in ("", "0", "-1", "+1", "1.5", "1000", "\u0661")],
         ("speed", "fast"),
     ],
 )
@@ -76,3 +78,9 @@ def test_of_two_deletions_of_one_model_the_second_finds_nothing(plane: Plane) ->
     plane.call("DeleteModel", ModelName="m")
     with pytest.raises(ValidationException, match="Could not find model"):
         plane.call("DeleteModel", ModelName="m")
+
+
+def test_waking_is_for_endpoints_that_may_sleep() -> None:
+    assert list(violations([(PREFIX + "wake", "1")])) == []
+    (sentence,) = violations([(PREFIX + "wake", "1"), (PREFIX + "surge", "none")], is_async=False)
+    assert "asynchronous endpoints only" in sentence

@@ -15,6 +15,7 @@ from tests.controlplane.gateway.site import (
     INVOCATION_TIMEOUT_SECONDS,
     PAYLOAD_LIMIT_BYTES,
     REPOSITORY,
+    STREAM_TIMEOUT_SECONDS,
     Container,
     Site,
     container,
@@ -53,6 +54,8 @@ def new_site(gateway_database: str, tmp_path_factory: pytest.TempPathFactory) ->
                 "HEADRACE_S3_EMBEDDED": "1",
                 "HEADRACE_PAYLOAD_LIMIT_BYTES": str(PAYLOAD_LIMIT_BYTES),
                 "HEADRACE_INVOCATION_TIMEOUT_SECONDS": str(INVOCATION_TIMEOUT_SECONDS),
+                "HEADRACE_CAPTURE_SECONDS": "0.3",
+                "HEADRACE_STREAM_TIMEOUT_SECONDS": str(STREAM_TIMEOUT_SECONDS),
                 **changes,
             }
             site = Site(gateway_database, port, tmp_path_factory.mktemp("gateway") / "gateway.log", env)

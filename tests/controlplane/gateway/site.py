@@ -32,6 +32,7 @@ REPOSITORY = Path(__file__).parents[3]
 PATIENCE_SECONDS = 15.0
 PAYLOAD_LIMIT_BYTES = 1_000_000
 INVOCATION_TIMEOUT_SECONDS = 1.5
+STREAM_TIMEOUT_SECONDS = 3.0
 LEAST = "LEAST_OUTSTANDING_REQUESTS"
 
 T = TypeVar("T")
@@ -79,13 +80,13 @@ def container(folder: Path, name: str) -> Iterator[Container]:
     server = REPOSITORY / "deploy" / "images" / "reference" / "server.py"
     with subprocess.Popen([sys.executable, "-S", "-E", server], env=env) as process:
         try:
-            wait_for(lambda: _answers(port, "/ping"))
+            wait_for(lambda: answers(port, "/ping"))
             yield Container(str(uuid4()), f"127.0.0.1:{port}", journal, process)
         finally:
             process.kill()
 
 
-def _answers(port: int, path: str) -> bool:
+def answers(port: int, path: str) -> bool:
     connection = HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         connection.request("GET", path)
@@ -156,7 +157,7 @@ class Site:
         with open(self.log_path, "ab") as log:
             command = [sys.executable, "-m", "controlplane.gateway"]
             self.process = subprocess.Popen(command, cwd=REPOSITORY, env=self.env, stdout=log, stderr=log)
-        wait_for(lambda: _answers(self.port, "/healthz"))
+        wait_for(lambda: answers(self.port, "/healthz"))
 
     def stop(self) -> None:
         """Stop it as the supervisor does."""
@@ -183,11 +184,12 @@ class Site:
         *targets: Target,
         status: str = "InService",
         failure_path: str | None = None,
+        delivery: str = "{}",
         variants: tuple[VariantRoute, ...] | None = None,
     ) -> UUID:
         """Let an endpoint serve from these instances; with a failure path, even an empty one, it is asynchronous."""
         endpoint_id = self._endpoint(name)
-        asynchronous = None if failure_path is None else AsyncInference("s3://bucket/out", failure_path, None)
+        asynchronous = None if failure_path is None else AsyncInference("s3://bucket/out", failure_path, None, delivery)
         shown = variants or (VariantRoute("main", 1.0, LEAST, targets),)
         is_serving = status == "InService"
         route = Route(str(endpoint_id), ACCOUNT, name, status, is_serving, asynchronous, shown)

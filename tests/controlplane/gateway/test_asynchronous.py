@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 from psycopg.rows import dict_row
 
-from tests.controlplane.gateway.site import Answer, Site
+from tests.controlplane.gateway.site import Answer, Site, wait_for
 from tests.engines_plugin import ACCOUNT
 
 UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -142,6 +142,63 @@ def test_the_answer_in_raw(site: Site) -> None:
     assert answer.headers["content-length"] == str(len(answer.body))
 
 
+# Where the payload is instead.
+
+
+def row_of(site: Site, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The row behind an answer, whose payload is elsewhere."""
+    with site.database() as connection:
+        cursor = connection.cursor(row_factory=dict_row)
+        query = (
+            "SELECT invocation.*, payload.body FROM invocations_asyncinvocation invocation"
+            " LEFT JOIN invocations_asyncpayload payload ON payload.invocation_id = invocation.id"
+            " WHERE output_location = %s"
+        )
+        row = cursor.execute(query, [answer["OutputLocation"]]).fetchone()
+    assert row is not None
+    return row
+
+
+@pytest.mark.parametrize("location", ["s3://bucket/in", "s3://bucket/a/b%20c?d#e", f"s3://bucket/{'k' * 1011}"])
+def test_an_object_may_stand_for_the_body(site: Site, location: str) -> None:
+    row = row_of(site, accept(site, b"", InputLocation=location, ContentType="text/csv"))
+    assert (row["input_location"], row["content_type"], row["body"]) == (location, "text/csv", None)
+
+
+def test_a_payload_on_a_host_is_refused_until_the_operator_allows_the_host(
+    site: Site, new_site: Callable[..., Site]
+) -> None:
+    assert "HEADRACE_INPUT_HOSTS" in refused(site, b"", InputLocation="https://data.example.com/in")
+    allowing = new_site(HEADRACE_INPUT_HOSTS="data.example.com, other.example.com")
+    wait_for(lambda: post(allowing, b"x").status == 202)
+    answer = accept(allowing, b"", InputLocation="https://data.example.com/in?version=1")
+    assert row_of(site, answer)["input_location"] == "https://data.example.com/in?version=1"
+    for location in ("https://user@data.example.com/in", "https://data.example.com:8443/in", "https://example.com/in"):
+        assert "InputLocation" in refused(allowing, b"", InputLocation=location)
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["", "http://bucket/in", "s3://bucket", "s3://bucket/", "s3:///key", "file:///etc/passwd", "s3://b/" + "k" * 1018],
+)
+def test_what_is_no_location_is_refused_at_once(site: Site, location: str) -> None:
+    headers = {"X-Amzn-SageMaker-InputLocation": location}
+    before = count(site)
+    answer = post(site, b"", headers)
+    assert (answer.status, answer.headers["x-amzn-errortype"].partition(":")[0]) == (400, "ValidationError")
+    assert "nputLocation" in answer.json["Message"]
+    assert count(site) == before
+
+
+def test_what_the_endpoint_says_of_outcomes_is_kept_with_the_request(site: Site) -> None:
+    said = '{"kms_key_id":"key-1","success_topic":"arn:aws:sns:us-east-1:123456789012:done"}'
+    site.publish("told", failure_path="", delivery=said)
+    row = row_of(site, accept(site, EndpointName="told"))
+    assert row["delivery"] == {"kms_key_id": "key-1", "success_topic": "arn:aws:sns:us-east-1:123456789012:done"}
+    assert row_of(site, accept(site))["delivery"] == {}
+    assert (row["state"], row["timeline"], row["failure_kind"], row["redrives"]) == ("queued", [], "", 0)
+
+
 # What is refused.
 
 
@@ -153,7 +210,6 @@ def test_a_body_over_the_limit_is_refused_with_the_limit(site: Site, body: bytes
 def test_exactly_one_of_body_and_location_is_wanted(site: Site) -> None:
     assert "not both" in refused(site, b"x", InputLocation="s3://bucket/in")
     assert "neither" in refused(site, b"")
-    assert "nputLocation" in refused(site, b"", InputLocation="s3://bucket/in")
 
 
 def test_a_synchronous_endpoint_refuses_an_asynchronous_call(site: Site) -> None:

@@ -173,22 +173,22 @@ def test_no_call_is_lost_or_doubled_however_often_it_is_written(calls: list[tupl
 Containers = Callable[[str], Container]
 
 
-def sums(site: Site, endpoint: str, metric: str) -> list[tuple[float, float]]:
+def sums(site: Site, endpoint: str, metric: str, variant: str = "main") -> list[tuple[float, float]]:
     """(count, sum) of a metric, one for each source and bucket."""
     with site.database() as connection:
         rows = connection.execute(
             "SELECT value FROM metrics_metricbucket bucket JOIN metrics_metricset kept ON kept.id = bucket.metric_set_id,"
             " jsonb_each(bucket.document -> %s) AS unit (name, value)"
-            " WHERE kept.dimensions = jsonb_build_object('EndpointName', %s::text, 'VariantName', 'main')"
+            " WHERE kept.dimensions = jsonb_build_object('EndpointName', %s::text, 'VariantName', %s::text)"
             " AND kept.account_id = %s AND kept.namespace = 'AWS/SageMaker'",
-            [metric, endpoint, ACCOUNT],
+            [metric, endpoint, variant, ACCOUNT],
         ).fetchall()
     return [(row[0][0], row[0][1]) for row in rows]
 
 
-def total(site: Site, endpoint: str, metric: str) -> float:
+def total(site: Site, endpoint: str, metric: str, variant: str = "main") -> float:
     """The sum of a metric over everything."""
-    return sum(each for _, each in sums(site, endpoint, metric))
+    return sum(each for _, each in sums(site, endpoint, metric, variant))
 
 
 def invoke(site: Site, name: str, **options: Any) -> bool:

@@ -27,8 +27,7 @@ def talk(site: Site, *pieces: bytes) -> bytes:
     [
         ("POST", "/endpoints/one/nothing", 404, "UnknownOperationException"),
         ("POST", "/endpoints/one/invocations/", 404, "UnknownOperationException"),
-        ("POST", "/endpoints/one/invocations-response-stream", 404, "UnknownOperationException"),
-        ("POST", "/endpoints/one/openai/v1/chat/completions", 404, "UnknownOperationException"),
+        ("GET", "/endpoints/one/invocations-response-stream", 405, "UnknownOperationException"),
         ("GET", "/endpoints/one/invocations", 405, "UnknownOperationException"),
         ("PUT", "/endpoints/one/async-invocations", 405, "UnknownOperationException"),
     ],

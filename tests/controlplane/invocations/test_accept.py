@@ -40,8 +40,8 @@ def make_endpoint(database_url: str, phase: str) -> UUID:
         connection.execute("INSERT INTO identity_account VALUES (%s, now()) ON CONFLICT DO NOTHING", [ACCOUNT])
         connection.execute(
             "INSERT INTO endpoints_endpoint (id, account_id, name, config_name, is_async, shows_pools, phase,"
-            " failure_reason, created_at, modified_at, generation, why, look_again_at)"
-            " VALUES (%s, %s, %s, '', true, false, %s, '', now(), now(), 1, '', now())",
+            " failure_reason, created_at, modified_at, generation, revision, revisions, why, look_again_at)"
+            " VALUES (%s, %s, %s, '', true, false, %s, '', now(), now(), 1, 1, 1, '', now())",
             [endpoint_id, ACCOUNT, endpoint_id.hex, phase],
         )
     return endpoint_id

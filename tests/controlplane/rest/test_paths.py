@@ -201,6 +201,13 @@ def test_the_schema_is_whole_and_open_to_everybody() -> None:
         "ListEndpointEvents",
         "ListCapacityMarks",
         "DeleteCapacityMark",
+        "ListAsyncRequests",
+        "DescribeAsyncRequest",
+        "RedriveAsyncRequest",
+        "CancelAsyncRequest",
+        "ListDeadLetters",
+        "CountDeadLetters",
+        "RedriveDeadLetters",
     }
     for path in schema["paths"].values():
         for operation in path.values():

@@ -2,17 +2,16 @@
 
 import random
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.errors import ServiceUnavailable, ValidationError
-from controlplane.routing.policies import InFlight, choose_target, choose_variant
+from controlplane.core.errors import ValidationError
+from controlplane.routing.policies import InFlight, choose_variant
 from controlplane.routing.table import Route, Target, VariantRoute
 
-LEAST, RANDOM = "LEAST_OUTSTANDING_REQUESTS", "RANDOM"
+RANDOM = "RANDOM"
 DRAW = random.Random(1)
 
 
@@ -73,64 +72,6 @@ def test_weights_that_are_all_0_are_an_error_and_not_a_guess() -> None:
 def test_any_legal_weights_yield_a_variant_that_has_some(weights: list[float], seed: int) -> None:
     rows = route(*(variant(str(number), weight) for number, weight in enumerate(weights)))
     assert choose_variant(rows, None, random.Random(seed)).weight > 0
-
-
-# An instance.
-
-
-def test_random_spreads_over_all_open_instances() -> None:
-    draw = random.Random(3)
-    counts = Counter(choose_target(variant(targets="abcD"), lambda _: 0, draw).instance_id for _ in range(3000))
-    assert set(counts) == set("abc")
-    assert min(counts.values()) > 850
-
-
-def test_least_outstanding_takes_the_instance_with_the_fewest_calls() -> None:
-    calls = {"a": 3, "b": 1, "c": 2}
-    assert choose_target(variant(strategy=LEAST, targets="abc"), calls.__getitem__, DRAW).instance_id == "b"
-
-
-def test_least_outstanding_draws_among_equals() -> None:
-    row, draw = variant(strategy=LEAST, targets="abc"), random.Random(5)
-    chosen = {choose_target(row, {"a": 1, "b": 0, "c": 0}.__getitem__, draw).instance_id for _ in range(50)}
-    assert chosen == {"b", "c"}
-
-
-def test_an_idle_draining_instance_is_passed_over_for_a_busy_one() -> None:
-    row = variant(strategy=LEAST, targets="aB")
-    assert choose_target(row, {"a": 99, "B": 0}.__getitem__, DRAW).instance_id == "a"
-
-
-def test_a_second_try_goes_elsewhere() -> None:
-    row = variant(targets="ab")
-    first = choose_target(row, lambda _: 0, DRAW)
-    assert choose_target(row, lambda _: 0, DRAW, avoid=[first]) != first
-
-
-@pytest.mark.parametrize("targets", ["", "A", "AB"])
-def test_without_an_open_instance_the_variant_is_unavailable(targets: str) -> None:
-    with pytest.raises(ServiceUnavailable, match="Variant v"):
-        choose_target(variant(targets=targets), lambda _: 0, DRAW)
-
-
-_targets = st.lists(st.tuples(st.integers(0, 9).map(str), st.booleans()), max_size=8, unique_by=lambda each: each[0])
-
-
-@given(
-    _targets, st.sampled_from([LEAST, RANDOM]), st.dictionaries(st.integers(0, 9).map(str), st.integers(0, 3)), st.randoms()
-)
-def test_only_an_open_instance_is_ever_chosen(
-    rows: list[tuple[str, bool]], strategy: str, calls: dict[str, int], draw: random.Random
-) -> None:
-    targets = tuple(target(name, is_draining=draining) for name, draining in rows)
-    row = replace(variant(strategy=strategy), targets=targets)
-    is_open = {name for name, draining in rows if not draining}
-    if not is_open:
-        return
-    chosen = choose_target(row, lambda name: calls.get(name, 0), draw).instance_id
-    assert chosen in is_open
-    if strategy == LEAST:
-        assert calls.get(chosen, 0) == min(calls.get(name, 0) for name in is_open)
 
 
 # Calls under way.

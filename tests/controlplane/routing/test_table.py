@@ -49,8 +49,11 @@ def test_the_document_names_its_members() -> None:
                 ],
                 "share": 1.0,
                 "config_name": "",
+                "prefix_aware": None,
+                "capture": None,
             }
         ],
+        "shadows": [],
     }
 
 

@@ -84,7 +84,7 @@ def test_an_inference_component_is_refused_in_the_words_that_clients_match() -> 
 
 @pytest.mark.parametrize(
     "header",
-    ["target-model", "target-container-hostname", "enable-explanations", "session-id", "prefix-aware-id"],
+    ["target-model", "target-container-hostname", "enable-explanations"],
 )
 def test_runtime_members_without_effect_are_refused_by_name(header: str) -> None:
     with pytest.raises(ValidationError, match=f"Member {header.title().replace('-', '')} is not supported by Headrace"):

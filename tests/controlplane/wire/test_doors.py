@@ -99,7 +99,15 @@ def test_a_legal_request_has_no_violations() -> None:
             "Value null at 'productionVariants.1.member.variantName' failed to satisfy",
         ),
         ({"ServerlessConfig": {"MemorySizeInMB": 1024}}, "Member ServerlessConfig is not supported by Headrace"),
-        ({"RoutingConfig": {"RoutingStrategy": "PREFIX_AWARE"}}, "Headrace supports ["),
+        (
+            {
+                "RoutingConfig": {
+                    "RoutingStrategy": "PREFIX_AWARE",
+                    "PrefixAwareRoutingConfig": {"PrefixLength": 2048, "ConcurrencyThreshold": 1025},
+                }
+            },
+            "at 'productionVariants.1.member.routingConfig.prefixAwareRoutingConfig.concurrencyThreshold' failed",
+        ),
         ({"RoutingConfig": {"RoutingStrategy": "x"}}, "Member must satisfy enum value set: ["),
     ],
 )
@@ -246,7 +254,7 @@ def test_a_body_over_the_cap_is_refused_before_it_is_parsed() -> None:
         ("x-amzn-sagemaker-s3outputpathextension", "s3://x", "regular expression"),
         ("x-amzn-sagemaker-custom-attributes", "caf\u00c3\u00a9", "regular expression"),
         ("x-amzn-sagemaker-custom-attributes", "k" * 1025, "less than or equal to 1024"),
-        ("x-amzn-sagemaker-inputlocation", "s3://b/k", "InputLocation is not supported by Headrace"),
+        ("x-amzn-sagemaker-inputlocation", "http://b/k", "at 'inputLocation' failed to satisfy constraint"),
     ],
 )
 def test_runtime_headers_are_checked(header: str, value: str, text: str) -> None:

@@ -109,11 +109,11 @@ FIRST = "productionVariants.1.member"
             ),
         ),
         (
-            {"RoutingConfig": {"RoutingStrategy": "KV_AWARE"}},
+            {"RoutingConfig": {"RoutingStrategy": "PREFIX_AWARE", "PrefixAwareRoutingConfig": {"PrefixLength": 1023}}},
             failed(
-                "KV_AWARE",
-                f"{FIRST}.routingConfig.routingStrategy",
-                "Headrace supports [LEAST_OUTSTANDING_REQUESTS, RANDOM] only",
+                "1023",
+                f"{FIRST}.routingConfig.prefixAwareRoutingConfig.prefixLength",
+                "Member must have value greater than or equal to 1024",
             ),
         ),
         (
@@ -148,6 +148,7 @@ def test_a_violation_is_told_in_the_expected_words(changes: dict[str, Any], expe
         {"VariantInstanceProvisionTimeoutInSeconds": 3600},
         {"InstanceType": "ml.rack.h100x8"},
         {"RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}},
+        {"RoutingConfig": {"RoutingStrategy": "KV_AWARE"}},
         {"InstancePools": [{"InstanceType": "ml.m5.large", "Priority": place} for place in (1, 2, 3, 4, 5)]},
     ],
 )

@@ -10,11 +10,15 @@ from pathlib import Path
 
 from workers.providers.errors import ErrorKind, ProviderError
 
-REFERENCE = str(Path(__file__).parents[3] / "deploy" / "images" / "reference" / "server.py")
+_IMAGES = Path(__file__).parents[3] / "deploy" / "images"
+REFERENCE = str(_IMAGES / "reference" / "server.py")
+ENGINE = str(_IMAGES / "engine" / "server.py")
 
 BUILT_IN: dict[str, list[str]] = {
     "headrace/reference": [sys.executable, "-S", "-E", REFERENCE],
     "headrace/reference:latest": [sys.executable, "-S", "-E", REFERENCE],
+    "headrace/engine": [sys.executable, "-S", "-E", ENGINE],
+    "headrace/engine:latest": [sys.executable, "-S", "-E", ENGINE],
 }
 
 

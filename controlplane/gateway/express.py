@@ -1,0 +1,200 @@
+"""The express way of an asynchronous accept: from the bytes to the queue without a task, from the commit to the bytes.
+
+    whole in one read, plain POST, signature good, endpoint known ----> queued ----> committed ----> 202
+      | no                                                                | gone meanwhile
+      v                                                                   v
+    the ordinary way (uvicorn's cycle, the application), which waits, looks up, refuses and explains
+
+It decides nothing by itself: `AsyncInvoker.at_once` checks with the same functions as the ordinary way, and whatever is
+not plainly good is given to that. A task, a cycle and eight awaits a call cost several times what the checks do.
+"""
+
+import asyncio
+import logging
+import re
+from typing import TYPE_CHECKING, cast
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+from controlplane.auth.sigv4 import SignedRequest, body_hash
+from controlplane.gateway.app import Gateway
+from controlplane.gateway.asynchronous import answer_of
+from controlplane.gateway.protocol import CautiousHttpProtocol
+from controlplane.invocations.accept import WAIT_SECONDS, Accepted, EndpointGone, too_late
+from controlplane.wire.errors import WireResponse, hide, runtime_error
+
+_PATH = re.compile(rb"/endpoints/([A-Za-z0-9-]{1,63})/async-invocations")
+"""Without a query and with nothing to decode; what else may be legal goes the ordinary way."""
+
+if TYPE_CHECKING:
+    from uvicorn._types import HTTPScope
+
+log = logging.getLogger(__name__)
+
+
+class _NobodyWaits:
+    """Stands where uvicorn's cycle has an event that its task waits for."""
+
+    def set(self) -> None:
+        """Wake nobody."""
+
+
+_NOBODY_WAITS = _NobodyWaits()
+
+
+class ExpressCycle:
+    """One request on the express way. To uvicorn's protocol it is a cycle, with the members that the protocol looks at."""
+
+    __slots__ = ("body", "disconnected", "keep_alive", "message_event", "path", "request_id", "response_complete", "scope")
+    response_started = False
+
+    def __init__(self, scope: "HTTPScope", path: str, body: bytes, request_id: str, *, keep_alive: bool) -> None:
+        self.scope = scope
+        self.path = path
+        self.body = body
+        self.keep_alive = keep_alive
+        self.request_id = request_id
+        self.message_event = _NOBODY_WAITS
+        self.disconnected = self.response_complete = False
+
+
+class ExpressHttpProtocol(CautiousHttpProtocol):
+    """Takes the accepts that can be taken at once; everything else as its base does."""
+
+    _body: list[bytes] | None = None
+    """The parts of the body while a request may still go the express way."""
+
+    _endpoint = ""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._invoker = cast(Gateway, self.config.app).async_invoker
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._body is not None:  # the rest is still on its way: how long it may be is for the ordinary way to say
+            parts, self._body = self._body, None
+            if not self.transport.is_closing():
+                self._go_round(b"".join(parts))
+
+    def on_body(self, body: bytes) -> None:
+        if self._body is None:
+            super().on_body(body)
+        else:
+            self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        if self._body is None:
+            super().on_message_complete()
+            return
+        body, self._body = b"".join(self._body), None
+        if not self._take(body):
+            self._go_round(body)
+            super().on_message_complete()
+
+    def _begin_cycle(self) -> None:
+        path = _PATH.fullmatch(self.url)
+        if path is None or not self._is_plain():
+            super()._begin_cycle()
+            return
+        self._endpoint = path[1].decode()
+        self._body = []
+
+    def _is_plain(self) -> bool:
+        """Whether nothing about the request or the connection asks for more than a whole answer to a whole question."""
+        return (
+            self.parser.get_method() == b"POST"
+            and self.parser.get_http_version() == "1.1"
+            and not self.expect_100_continue
+            and not self.parser.should_upgrade()
+            and (self.cycle is None or self.cycle.response_complete)
+            and not self.flow.write_paused
+        )
+
+    def _go_round(self, body: bytes) -> None:
+        """Give the request, with what there is of its body, to the ordinary way."""
+        super()._begin_cycle()
+        if body:
+            super().on_body(body)
+
+    def _take(self, body: bytes) -> bool:
+        """Queue the request, if it is plainly good and there is room."""
+        headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in self.headers)
+        path = self.url.decode()
+        signed = SignedRequest("POST", path, "", headers, body_hash(body))
+        invoker = self._invoker
+        accepted = invoker.at_once(signed, self._endpoint, body)
+        if accepted is None or invoker.acceptor.is_full:
+            return False
+        cycle = ExpressCycle(self.scope, path, body, str(invoker.draw()), keep_alive=self.parser.should_keep_alive())
+        self.cycle = cycle  # type: ignore[assignment]
+        done = invoker.acceptor.submit(accepted)
+        patience = self.loop.call_later(WAIT_SECONDS, done.cancel)
+
+        def settled(done: "asyncio.Future[None]") -> None:
+            patience.cancel()
+            self._settle(cycle, accepted, done)
+
+        done.add_done_callback(settled)
+        return True
+
+    def _settle(self, cycle: ExpressCycle, accepted: Accepted, done: "asyncio.Future[None]") -> None:
+        """Answer a request as its storing ended; one whose endpoint went meanwhile is looked at anew."""
+        fault = None if done.cancelled() else done.exception()
+        if isinstance(fault, EndpointGone):
+            self._invoker.directory.forget(accepted.endpoint_id)
+            self._start_over(cycle)
+        elif done.cancelled():
+            log.warning("request %s: %s", cycle.request_id, too_late())
+            self._answer(cycle, runtime_error(too_late(), cycle.request_id))
+        elif fault is not None:
+            self._answer(cycle, runtime_error(hide(fault, cycle.request_id), cycle.request_id))
+        else:
+            self._answer(cycle, answer_of(accepted, cycle.request_id))
+
+    def _answer(self, cycle: ExpressCycle, answer: WireResponse) -> None:
+        """Write a whole answer and let the connection go on, or end."""
+        cycle.response_complete = True
+        if cycle.disconnected or self.transport.is_closing():
+            return
+        fields = [*self.server_state.default_headers, *_encoded(answer)]
+        if not cycle.keep_alive:
+            fields.append((b"connection", b"close"))
+        lines = [b"%b: %b\r\n" % field for field in fields]
+        self.transport.write(b"".join([STATUS_LINE[answer.status], *lines, b"\r\n", answer.body]))
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+
+    def _start_over(self, cycle: ExpressCycle) -> None:
+        """Give a request that was taken to the ordinary way after all, in its place before those that came after it."""
+        scope = cycle.scope
+        scope["method"], scope["query_string"] = "POST", b""
+        scope["path"], scope["raw_path"] = cycle.path, cycle.path.encode()
+        ordinary = RequestResponseCycle(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=cycle.keep_alive,
+            on_response=self.on_response_complete,
+        )
+        ordinary.body.extend(cycle.body)
+        ordinary.more_body = False
+        ordinary.message_event.set()
+        ordinary.disconnected = cycle.disconnected
+        cycle.response_complete = True
+        if self.cycle is cycle:  # type: ignore[comparison-overlap]
+            self.cycle = ordinary
+        self._start_asgi_task(ordinary, self.app)
+
+
+def _encoded(answer: WireResponse) -> list[tuple[bytes, bytes]]:
+    """The headers of an answer, its length among them."""
+    headers = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.headers]
+    return [*headers, (b"content-length", b"%d" % len(answer.body))]

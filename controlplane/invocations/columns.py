@@ -1,0 +1,60 @@
+"""Columns of values as PostgreSQL reads them fastest: binary arrays, made without looking at each value twice. Pure.
+
+An array of n values is five integers (dimensions, whether it has nulls, the elements' type, n, the first index) and then
+for each value its length and its bytes, all in network order. Source: PostgreSQL's `array_recv` and the types' own
+`..._recv` functions. psycopg's general dumpers take five times as long, most of it to find out what is known here.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+UUID_OID, VARCHAR_OID, TIMESTAMPTZ_OID, INT4_OID, JSONB_OID, BYTEA_OID = 2950, 1043, 1184, 23, 3802, 17
+
+_HEAD = struct.Struct(">iiiii")
+_LENGTH = struct.Struct(">i").pack
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_JSONB_VERSION = b"\1"
+
+
+def uuids(values: Sequence[UUID]) -> bytes:
+    """As uuid[]."""
+    return _array(UUID_OID, [value.bytes for value in values])
+
+
+def texts(values: Sequence[str]) -> bytes:
+    """As varchar[]; a text with NUL is refused by the server."""
+    return _array(VARCHAR_OID, [value.encode() for value in values])
+
+
+def times(values: Sequence[datetime]) -> bytes:
+    """As timestamptz[], of moments with a zone: microseconds since 2000."""
+    pack = struct.Struct(">q").pack
+    return _array(TIMESTAMPTZ_OID, [pack((value - _EPOCH) // _MICROSECOND) for value in values])
+
+
+def integers(values: Sequence[int]) -> bytes:
+    """As int4[]."""
+    return _array(INT4_OID, [_LENGTH(value) for value in values])
+
+
+def documents(values: Sequence[str]) -> bytes:
+    """As jsonb[], of JSON texts."""
+    return _array(JSONB_OID, [_JSONB_VERSION + value.encode() for value in values])
+
+
+def blobs(values: Sequence[bytes]) -> bytes:
+    """As bytea[]."""
+    return _array(BYTEA_OID, values)
+
+
+def _array(oid: int, values: Sequence[bytes]) -> bytes:
+    return b"".join([_HEAD.pack(1, 0, oid, len(values), 1), *_with_lengths(values)])
+
+
+def _with_lengths(values: Iterable[bytes]) -> Iterable[bytes]:
+    for value in values:
+        yield _LENGTH(len(value))
+        yield value

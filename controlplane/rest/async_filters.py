@@ -1,0 +1,124 @@
+"""What requests about asynchronous requests may say: filters, pages, and new times to live."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from controlplane.core.errors import ValidationException
+from controlplane.invocations.models import FailureKind, InvocationState
+from controlplane.invocations.search import PAGE_DEFAULT, PAGE_LIMIT, Filter
+from controlplane.invocations.services import REDRIVE_DEFAULT, REDRIVE_LIMIT, TIME_TO_LIVE_SECONDS
+
+ENDPOINT_NAME = r"^[a-zA-Z0-9-]{1,63}$"
+
+
+class TimesQuery(serializers.Serializer):
+    """When requests were accepted."""
+
+    AcceptedAfter = serializers.DateTimeField(required=False, help_text="Inclusive; ISO 8601.")
+    AcceptedBefore = serializers.DateTimeField(required=False, help_text="Exclusive; ISO 8601.")
+
+
+class DeadLetterQuery(TimesQuery):
+    """Which failed and expired requests are meant."""
+
+    EndpointName = serializers.RegexField(ENDPOINT_NAME, required=False)
+    FailureKind = serializers.ListField(
+        child=serializers.ChoiceField(choices=FailureKind.values), required=False, help_text="Any of these kinds."
+    )
+
+
+class FilterQuery(DeadLetterQuery):
+    """Which requests are meant."""
+
+    Status = serializers.ListField(
+        child=serializers.ChoiceField(choices=InvocationState.values), required=False, help_text="Any of these."
+    )
+    InferenceId = serializers.CharField(required=False, max_length=64)
+
+
+class _Paging(serializers.Serializer):
+    MaxResults = serializers.IntegerField(default=PAGE_DEFAULT, min_value=1, max_value=PAGE_LIMIT)
+    NextToken = serializers.CharField(required=False, max_length=8192, help_text="From the page before.")
+
+
+class PageQuery(_Paging, FilterQuery):
+    """A page of requests."""
+
+    SortOrder = serializers.ChoiceField(choices=["Ascending", "Descending"], default="Descending")
+
+
+class DeadLetterPageQuery(_Paging, DeadLetterQuery):
+    """A page of failed and expired requests."""
+
+
+class RedriveRequest(serializers.Serializer):
+    """How a request is put back."""
+
+    RequestTTLSeconds = serializers.IntegerField(
+        required=False,
+        min_value=TIME_TO_LIVE_SECONDS[0],
+        max_value=TIME_TO_LIVE_SECONDS[1],
+        help_text="How long it may wait in the queue from now on; as long as at first when not given.",
+    )
+
+
+class ClassRedriveRequest(RedriveRequest, TimesQuery):
+    """Which dead letters of an endpoint are put back, and how."""
+
+    Status = serializers.ListField(
+        child=serializers.ChoiceField(choices=InvocationState.values),
+        required=False,
+        max_length=len(InvocationState.values),
+        help_text="failed, expired or both; both when not given.",
+    )
+    FailureKind = serializers.ListField(
+        child=serializers.ChoiceField(choices=FailureKind.values),
+        required=False,
+        max_length=len(FailureKind.values),
+        help_text="Any of these kinds; all when not given.",
+    )
+    Limit = serializers.IntegerField(default=REDRIVE_DEFAULT, min_value=1, max_value=REDRIVE_LIMIT)
+    DryRun = serializers.BooleanField(default=False, help_text="Count only; nothing is changed.")
+
+
+def checked_query(request: Request, kind: type[serializers.Serializer]) -> dict[str, Any]:
+    """The query's members; raises ValidationException or DRF's own for what makes no sense, unknown members included."""
+    return _checked(request.query_params, kind)
+
+
+def checked_body(request: Request, kind: type[serializers.Serializer]) -> dict[str, Any]:
+    """The body's members, as `checked_query`; no body is an empty one."""
+    return _checked(request.data or {}, kind)
+
+
+def filter_of(account_id: str, members: Mapping[str, Any], **given: Any) -> Filter:
+    """The filter that these members describe, for one account."""
+    named = {
+        "endpoint_name": members.get("EndpointName", ""),
+        "states": tuple(members.get("Status", ())),
+        "failure_kinds": tuple(members.get("FailureKind", ())),
+        "inference_id": members.get("InferenceId", ""),
+        "accepted_after": members.get("AcceptedAfter"),
+        "accepted_before": members.get("AcceptedBefore"),
+    }
+    return Filter(account_id, **{**named, **given})
+
+
+def time_to_live_of(members: Mapping[str, Any]) -> timedelta | None:
+    """The time to live that is asked for, if one is."""
+    seconds = members.get("RequestTTLSeconds")
+    return None if seconds is None else timedelta(seconds=seconds)
+
+
+def _checked(members: Any, kind: type[serializers.Serializer]) -> dict[str, Any]:
+    wish = kind(data=members)
+    wish.is_valid(raise_exception=True)
+    unknown = sorted(set(members) - set(wish.fields))
+    if unknown:
+        raise ValidationException(f"{', '.join(name[:64] for name in unknown)}: not known here.")
+    found: dict[str, Any] = wish.validated_data
+    return found

@@ -1,0 +1,34 @@
+"""The short day of faults, on a Headrace of its own; `python -m tests.faults.day` is the long one."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.day import ENVIRONMENT, SHORT, Day, report
+from tests.system.stack import Stack
+
+
+@pytest.fixture
+def own_stack() -> Iterator[Stack]:
+    data_dir = Path(tempfile.mkdtemp(prefix="headrace-day-"))
+    data_dir.chmod(0o755)
+    stack = Stack(data_dir, **ENVIRONMENT)
+    try:
+        stack.start()
+        yield stack
+    finally:
+        stack.stop()
+        shutil.rmtree(data_dir, ignore_errors=True)
+
+
+@pytest.mark.timeout(300)
+def test_only_what_a_failing_instance_had_been_sent_is_lost_and_nothing_is_sent_twice(own_stack: Stack) -> None:
+    outcome = Day(own_stack, SHORT).live()
+    report(outcome)
+    assert outcome.needlessly_lost == []
+    assert outcome.doubled == []
+    assert any(call.lost and call.has_begun for call in outcome.calls)  # a stream was cut: the faults were real
+    assert outcome.told_age >= SHORT.away - 1  # served all the while, from a table as old as that

@@ -1,0 +1,192 @@
+"""The dispatcher as a whole: turns, shares and limits, over the real database and a real container."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.conf import settings
+
+from controlplane.auth.models import Account
+from controlplane.core import clock
+from controlplane.core.ids import new_uuid
+from controlplane.endpoints.models import Endpoint
+from controlplane.invocations.models import AsyncInvocation
+from controlplane.metrics.models import MetricBucket, MetricSet
+from controlplane.routing.models import RoutingSnapshot
+from controlplane.routing.table import AsyncInference, Route, Target, VariantRoute, encode
+from tests.controlplane.gateway.site import Container, wait_for
+from tests.engines_plugin import ACCOUNT
+from tests.workers.invocations.site import database_url, instance_at, object_at, queue_up
+from workers.invocations.dispatcher import Dispatcher
+from workers.residents import Residents
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Starts dispatchers, each on a loop and in a thread of its own."""
+    monkeypatch.setattr(settings, "HEADRACE", replace(settings.HEADRACE, database_url=database_url()))
+    started: list[Residents] = []
+
+    def start() -> None:
+        started.append(Residents())
+        started[-1].start()
+
+    yield start
+    for each in started:
+        each.stop()
+
+
+def serve(name: str, *models: Container, max_concurrent: int | None = None, phase: str = "InService") -> UUID:
+    """An asynchronous endpoint that serves from these containers."""
+    Account.objects.get_or_create(account_id=ACCOUNT, defaults={"created_at": clock.now()})
+    now, endpoint_id = clock.now(), new_uuid()
+    Endpoint.objects.create(
+        id=endpoint_id,
+        account_id=ACCOUNT,
+        name=name,
+        is_async=True,
+        shows_pools=False,
+        phase=phase,
+        created_at=now,
+        modified_at=now,
+        look_again_at=now,
+    )
+    targets = tuple(Target(str(instance_at(each.address)), each.address, "ml.m5.large", False) for each in models)
+    inference = AsyncInference("s3://b/out", "", max_concurrent)
+    route = Route(
+        str(endpoint_id), ACCOUNT, name, "InService", True, inference, (VariantRoute("main", 1.0, "RANDOM", targets),)
+    )
+    RoutingSnapshot.objects.create(
+        endpoint_id=endpoint_id,
+        account_id=ACCOUNT,
+        endpoint_name=name,
+        revision=1,
+        document=encode(route),
+        changed_at=now,
+    )
+    return endpoint_id
+
+
+def states(**which: Any) -> Counter[str]:
+    return Counter(AsyncInvocation.objects.filter(**which).values_list("state", flat=True))
+
+
+def test_a_long_queue_of_long_requests_keeps_nobody_else_waiting(
+    worker: Callable[[], None], containers: Callable[[str], Container]
+) -> None:
+    busy, idle = containers("busy"), containers("idle")
+    hog, other = serve("hog", busy, max_concurrent=1000), serve("other", idle, max_concurrent=1000)
+    for _ in range(400):
+        queue_up(endpoint_id=hog, endpoint_name="hog", custom_attributes="mode=hang:60")
+    worker()
+    wait_for(lambda: states(endpoint_id=hog)["running"] >= 250)
+    row = queue_up(b"quick", endpoint_id=other, endpoint_name="other")
+    wait_for(lambda: states(endpoint_id=other)["completed"] == 1, 10)
+    assert object_at(row.output_location) == b"quick"
+    assert states(endpoint_id=hog)["queued"] > 100
+
+
+def test_requests_of_one_endpoint_are_taken_in_order(
+    worker: Callable[[], None], containers: Callable[[str], Container]
+) -> None:
+    model = containers("model")
+    endpoint_id = serve("one-by-one", model, max_concurrent=1)
+    start = clock.now() - timedelta(seconds=60)
+    for place in range(8):
+        accepted_at = start + timedelta(milliseconds=place)
+        queue_up(endpoint_id=endpoint_id, accepted_at=accepted_at, inference_id=f"request {place}")
+    worker()
+    wait_for(lambda: states(endpoint_id=endpoint_id)["completed"] == 8)
+    assert [line["inference_id"] for line in model.received()] == [f"request {place}" for place in range(8)]
+
+
+def test_two_workers_never_ask_more_of_an_instance_than_the_endpoint_allows(
+    worker: Callable[[], None], containers: Callable[[str], Container]
+) -> None:
+    models = containers("first"), containers("second")
+    endpoint_id = serve("capped", *models, max_concurrent=2)
+    for _ in range(24):
+        queue_up(endpoint_id=endpoint_id, custom_attributes="mode=delay:0.1")
+    worker()
+    worker()
+    wait_for(lambda: states(endpoint_id=endpoint_id)["completed"] == 24, 30)
+    for model in models:
+        under_way = most = 0
+        for line in model.journal():
+            under_way += 1 if line["event"] == "received" else -1
+            most = max(most, under_way)
+        assert 1 <= most <= 2
+    assert sum(len(model.received()) for model in models) == 24
+
+
+def test_what_waits_without_instances_waits_and_then_is_done(
+    worker: Callable[[], None], containers: Callable[[str], Container]
+) -> None:
+    model = containers("model")
+    endpoint_id = serve("asleep")
+    queue_up(endpoint_id=endpoint_id)
+    worker()
+    with pytest.raises(AssertionError, match="not within"):
+        wait_for(lambda: states(endpoint_id=endpoint_id)["queued"] == 0, 2)
+    target = Target(str(instance_at(model.address)), model.address, "ml.m5.large", False)
+    snapshot = RoutingSnapshot.objects.get(endpoint_id=endpoint_id)
+    assert snapshot.document is not None
+    snapshot.document["variants"][0]["targets"] = [target.__dict__]
+    snapshot.save()
+    wait_for(lambda: states(endpoint_id=endpoint_id)["completed"] == 1)
+
+
+def test_what_happened_is_measured_by_variant(worker: Callable[[], None], containers: Callable[[str], Container]) -> None:
+    endpoint_id = serve("measured", containers("model"))
+    queue_up(endpoint_id=endpoint_id, endpoint_name="measured")
+    queue_up(endpoint_id=endpoint_id, endpoint_name="measured", custom_attributes="mode=http:400")
+    expired = clock.now() - timedelta(hours=1)
+    queue_up(endpoint_id=endpoint_id, endpoint_name="measured", accepted_at=expired, expires_at=expired)
+    worker()
+    wait_for(lambda: states(endpoint_id=endpoint_id) == {"completed": 1, "failed": 1, "expired": 1})
+
+    def found() -> dict[str, float]:
+        sets = MetricSet.objects.filter(dimensions={"EndpointName": "measured", "VariantName": "main"}).values("id")
+        rows = MetricBucket.objects.filter(metric_set_id__in=sets)
+        sums: Counter[str] = Counter()
+        for row in rows:
+            for name, units in row.document.items():
+                sums[name] += sum(values[0] for values in units.values())
+        return dict(sums)
+
+    expected = {"InvocationsProcesssed": 3, "InvocationFailures": 1, "ExpiredRequests": 1, "TimeInBacklog": 2}
+    expected |= {"TotalProcessingTime": 3, "ResponseUploadLatency": 1, "ModelLatency": 2}
+    assert wait_for(lambda: expected.items() <= found().items()), found()
+    assert "Invocations" not in found()
+
+
+def test_failures_without_a_model_are_told_in_places_of_their_own(
+    worker: Callable[[], None], containers: Callable[[str], Container]
+) -> None:
+    """However many requests of a deleted endpoint are to be told, they take no place from those that have a model."""
+    gone = new_uuid()
+    for _ in range(300):
+        queue_up(endpoint_id=gone, failure_location="")
+    other = serve("other", containers("model"))
+    queue_up(endpoint_id=other)
+    worker()
+    wait_for(lambda: states(endpoint_id=other)["completed"] == 1, 10)
+    wait_for(lambda: states(endpoint_id=gone)["failed"] == 300, 30)
+
+
+def test_a_dispatcher_that_is_stopped_ends(worker: Callable[[], None]) -> None:
+    async def work() -> None:
+        dispatcher = Dispatcher()
+        running = asyncio.create_task(dispatcher.run())
+        await asyncio.wait([running], timeout=0.2)
+        dispatcher.stop()
+        await asyncio.wait_for(running, 10)
+
+    asyncio.run(work())

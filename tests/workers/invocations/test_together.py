@@ -1,0 +1,117 @@
+"""Calls that are done together."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+
+from workers.invocations.together import Together
+
+
+class Refused(Exception):
+    """The work cannot take an item."""
+
+
+class Away(Exception):
+    """The work cannot be done now."""
+
+
+class Work:
+    """Doubles numbers; its first batch waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.go = asyncio.Event()
+        self.refused: set[int] = set()
+        self.is_away = False
+
+    async def __call__(self, items: Sequence[int]) -> list[int]:
+        self.batches.append(list(items))
+        await self.go.wait()
+        if self.is_away:
+            raise Away("away")
+        if self.refused.intersection(items):
+            raise Refused("refused")
+        return [2 * item for item in items]
+
+
+def on_a_loop(test: Callable[[Work, Together[int, int]], Awaitable[None]], limit: int = 3) -> None:
+    async def run() -> None:
+        work = Work()
+        await test(work, Together(work, limit=limit, refusals=(Refused,)))
+
+    asyncio.run(run())
+
+
+async def started(work: Work) -> None:
+    """Return once a batch is under way."""
+    while not work.batches:
+        await asyncio.sleep(0)
+
+
+def test_a_lone_call_is_done_at_once() -> None:
+    async def test(work: Work, together: Together[int, int]) -> None:
+        work.go.set()
+        assert await together(4) == 8
+        assert work.batches == [[4]]
+
+    on_a_loop(test)
+
+
+def test_what_comes_while_one_is_under_way_is_done_together_at_most_limit_at_a_time() -> None:
+    async def test(work: Work, together: Together[int, int]) -> None:
+        first = asyncio.create_task(together(0))
+        await started(work)
+        others = [asyncio.create_task(together(item)) for item in range(1, 6)]
+        await asyncio.sleep(0)
+        work.go.set()
+        assert await asyncio.gather(first, *others) == [0, 2, 4, 6, 8, 10]
+        assert work.batches == [[0], [1, 2, 3], [4, 5]]
+
+    on_a_loop(test)
+
+
+def test_a_refused_item_fails_alone() -> None:
+    async def test(work: Work, together: Together[int, int]) -> None:
+        work.refused.add(2)
+        first = asyncio.create_task(together(0))
+        await started(work)
+        others = [asyncio.create_task(together(item)) for item in (1, 2, 3)]
+        await asyncio.sleep(0)
+        work.go.set()
+        found = await asyncio.gather(first, *others, return_exceptions=True)
+        assert found[:2] == [0, 2]
+        assert isinstance(found[2], Refused)
+        assert found[3] == 6
+
+    on_a_loop(test)
+
+
+def test_a_fault_of_the_work_is_everybodys_and_the_next_call_finds_it_mended() -> None:
+    async def test(work: Work, together: Together[int, int]) -> None:
+        first = asyncio.create_task(together(0))
+        await started(work)
+        others = [asyncio.create_task(together(item)) for item in (1, 2)]
+        await asyncio.sleep(0)
+        work.is_away = True
+        work.go.set()
+        found = await asyncio.gather(first, *others, return_exceptions=True)
+        assert [type(each) for each in found] == [Away] * 3
+        assert len({id(each) for each in found}) == 3
+        work.is_away = False
+        assert await together(5) == 10
+
+    on_a_loop(test)
+
+
+def test_a_caller_that_goes_away_spoils_nothing_for_the_others() -> None:
+    async def test(work: Work, together: Together[int, int]) -> None:
+        first, second = asyncio.create_task(together(0)), asyncio.create_task(together(1))
+        await started(work)
+        first.cancel()
+        work.go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert await second == 2
+
+    on_a_loop(test)
