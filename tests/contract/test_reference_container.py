@@ -215,6 +215,15 @@ def test_ping_can_be_changed_while_it_runs() -> None:
         assert ping(container.address, 5.0).detail == "/ping answered 500"
 
 
+def test_it_can_be_told_to_fail_every_call_and_to_stop_doing_so() -> None:
+    with running() as container:
+        assert container.post(mode="from-now:http:500:html")[0] == 200
+        assert container.post(mode="echo")[0] == 500
+        assert ping(container.address, 5.0).is_healthy
+        assert container.post(mode="from-now:")[0] == 200
+        assert container.post()[:2] == (200, b"body")
+
+
 def test_it_can_leave_at_once_with_a_code() -> None:
     env = {"CHAOS_START": "exit:7"}
     done = subprocess.run([sys.executable, "-S", "-E", str(SERVER)], env=env, capture_output=True, check=False)

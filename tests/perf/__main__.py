@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.perf import accepts, fallback, lifecycle, simulator
+from tests.perf import accepts, fallback, lifecycle, prefix, routing_cost, simulator
 from tests.system.stack import Stack
 
 
@@ -25,6 +25,8 @@ def main() -> None:
         stack.stop()
         shutil.rmtree(data_dir, ignore_errors=True)
     simulator.run()
+    routing_cost.run()
+    prefix.run(None)
     # On engines of its own, and with Django set up for them.
     subprocess.run([sys.executable, "-m", "tests.perf.planning"], check=True)
 

@@ -1,0 +1,98 @@
+"""Drained jobs a second beside plain Celery, the same broker and the same number of processes taking turns.
+
+A job is all of it: claimed, payload read, model called, intent committed, output object written, outcome committed. A
+Celery task does nothing at all. The store is a peer that costs what it costs, so it is measured a second time with one
+that takes everything and keeps nothing.
+"""
+
+import os
+import statistics
+import threading
+from collections.abc import Callable
+
+import boto3
+import redis
+
+from controlplane.core import clock
+from tests.perf.drive import Round, cpu_seconds
+from tests.perf.noop_tasks import QUEUE, noop
+from tests.perf.site import BUCKET, REGION, Site, celery_worker, wait_for
+
+JOBS = 3_000
+JOBS_REAL_STORE = 600
+ROUNDS = 3
+CONCURRENCY = 64
+"""Jobs at once on the one instance: the most that keep a worker's loop busy."""
+
+THREADS = 8
+SETTLE_SECONDS = 0.05
+
+
+def run(site: Site) -> None:
+    """Measure and print."""
+    model = site.start_noop_server("model")
+    nowhere = site.start_noop_server("nowhere")
+    _make_bucket(site)
+    name = "bench-drain"
+    endpoint_id = site.endpoint(name, model, max_concurrent=CONCURRENCY)
+    rivals: dict[str, Callable[[], Round]] = {
+        "Celery, tasks that do nothing": lambda: celery_round(site, JOBS),
+        "Headrace, store left out": lambda: drain_round(site, endpoint_id, name, JOBS, f"http://{nowhere}"),
+        "Headrace, embedded store": lambda: drain_round(site, endpoint_id, name, JOBS_REAL_STORE, ""),
+    }
+    rounds: dict[str, list[Round]] = {rival: [] for rival in rivals}
+    for _ in range(ROUNDS):
+        for rival, take in rivals.items():
+            rounds[rival].append(take())
+    print("\nDrained jobs beside plain Celery, one worker process each")
+    rates = {rival: statistics.median(each.rate for each in found) for rival, found in rounds.items()}
+    for rival, found in rounds.items():
+        print(f"  {rival:32} {sorted(found, key=lambda each: each.rate)[len(found) // 2]}")
+    celery, *ours = rivals
+    for rival in ours:
+        print(f"  ratio {rival} : {celery} = {rates[rival] / rates[celery]:.2f}")
+
+
+def drain_round(site: Site, endpoint_id: object, name: str, jobs: int, store: str) -> Round:
+    """Let one worker empty a queue of `jobs`; the rate is of what was done after its start."""
+    site.queue_up(endpoint_id, name, jobs)  # type: ignore[arg-type]
+    changed = {"HEADRACE_S3_ENDPOINT_URL": store} if store else {}
+    site.start_worker(**changed)
+    try:
+        return _watched(site, lambda: site.count("completed"), jobs)
+    finally:
+        site.stop("worker")
+        site.forget_requests()
+
+
+def celery_round(site: Site, jobs: int) -> Round:
+    """Let one Celery worker empty a queue of `jobs`."""
+    broker = redis.Redis.from_url(site.env["HEADRACE_REDIS_URL"])
+    os.environ["HEADRACE_REDIS_URL"] = site.env["HEADRACE_REDIS_URL"]
+    noop.app.conf.broker_url = site.env["HEADRACE_REDIS_URL"]
+    for _ in range(jobs):
+        noop.delay("{}")
+    site.start("celery", celery_worker("tests.perf.noop_tasks", THREADS))
+    try:
+        return _watched(site, lambda: jobs - broker.llen(QUEUE), jobs)
+    finally:
+        site.stop("celery")
+        broker.delete(QUEUE)
+
+
+def _watched(site: Site, done: Callable[[], int], jobs: int) -> Round:
+    """The rate and the processor time between the first tenth and the last: starting and stopping are not measured."""
+    wait_for(lambda: done() >= jobs // 10)
+    started, before, first = clock.monotonic(), cpu_seconds(site.data_dir), done()
+    pause = threading.Event()
+    while (now := done()) < jobs * 9 // 10:
+        pause.wait(SETTLE_SECONDS)
+    took, after = clock.monotonic() - started, cpu_seconds(site.data_dir)
+    return Round(now - first, took, {role: after[role] - before.get(role, 0.0) for role in after})
+
+
+def _make_bucket(site: Site) -> None:
+    keys = {"aws_access_key_id": site.access_key_id, "aws_secret_access_key": site.secret_access_key}
+    store = boto3.client("s3", endpoint_url=site.env["HEADRACE_S3_ENDPOINT_URL"], region_name=REGION, **keys)
+    if BUCKET not in [bucket["Name"] for bucket in store.list_buckets()["Buckets"]]:
+        store.create_bucket(Bucket=BUCKET)
