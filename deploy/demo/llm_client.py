@@ -1,8 +1,8 @@
 """One chat, asked with the OpenAI SDK as it is: `python llm_client.py BASE_URL TOKEN`, in the environment that has the SDK.
 
-    stdin    a JSON line for each call: {"messages": [...], "max_tokens": N}
-    stdout   a JSON line for each answer: {"text", "pieces", "first_seconds", "seconds", "prompt_tokens", "cached_tokens",
-             "completion_tokens"}
+stdin    a JSON line for each call: {"messages": [...], "max_tokens": N}
+stdout   a JSON line for each answer: {"text", "pieces", "first_seconds", "seconds", "prompt_tokens", "cached_tokens",
+         "completion_tokens"}
 """
 
 import json

@@ -13,7 +13,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, WaiterError
 
 from deploy.demo.story import Say, StoryFailed
 
@@ -22,7 +22,7 @@ INSTANCES, CONVERSATIONS_LIMIT, TURNS = 2, 6, 3
 PATIENCE_SECONDS = 180
 ROUTING = {
     "RoutingStrategy": "PREFIX_AWARE",
-    "PrefixAwareRoutingConfig": {"PrefixLength": 512, "ConcurrencyThreshold": 8},
+    "PrefixAwareRoutingConfig": {"PrefixLength": 1024, "ConcurrencyThreshold": 8},
 }
 CACHED_SHARE = 0.8
 """Of a later turn's prompt that must have been in the instance's cache."""
@@ -68,9 +68,13 @@ class LlmStory:
         self._sagemaker.create_endpoint_config(EndpointConfigName=NAME, ProductionVariants=[variant])
         started = time.monotonic()
         self._sagemaker.create_endpoint(EndpointName=NAME, EndpointConfigName=NAME)
-        self._sagemaker.get_waiter("endpoint_in_service").wait(
-            EndpointName=NAME, WaiterConfig={"Delay": 1, "MaxAttempts": PATIENCE_SECONDS}
-        )
+        try:
+            self._sagemaker.get_waiter("endpoint_in_service").wait(
+                EndpointName=NAME, WaiterConfig={"Delay": 1, "MaxAttempts": PATIENCE_SECONDS}
+            )
+        except WaiterError as error:
+            described = self._sagemaker.describe_endpoint(EndpointName=NAME)
+            raise StoryFailed(described.get("FailureReason", str(error))) from error
         self._say(f"   InService after {time.monotonic() - started:.1f} s.")
 
     def _stream_natively(self) -> None:
@@ -108,9 +112,8 @@ class LlmStory:
             messages.append({"role": "assistant", "content": answer["text"]})
             firsts.append(answer["first_seconds"])
             prompt, cached = answer["prompt_tokens"], answer["cached_tokens"]
-            self._say(
-                f"   {number:>12}  {turn:>4}  {prompt:>6}  {cached:>6}  {firsts[-1] * 1000:>14,.0f} ms  {answer['pieces']:>6}"
-            )
+            first, pieces = f"{firsts[-1] * 1000:,.0f} ms", answer["pieces"]
+            self._say(f"   {number:>12}  {turn:>4}  {prompt:>6}  {cached:>6}  {first:>17}  {pieces:>6}")
             if turn > 1:
                 _check(cached > CACHED_SHARE * prompt, f"only {cached} of {prompt} tokens were cached")
         _check(max(firsts[1:]) < firsts[0], "the cache made no later turn faster")
@@ -148,8 +151,8 @@ def _words(stream: Any) -> Iterator[str]:
 
 
 def _text(number: int) -> str:
-    """A text of some 400 tokens that shares no beginning with another number's."""
-    lines = (f"Weir {number}-{line} sends {line * number} barrels of water down channel {line}." for line in range(1, 19))
+    """A text of some 1,400 characters that shares no beginning with another number's."""
+    lines = (f"Weir {number}-{line} sends {line * number} barrels of water down channel {line}." for line in range(1, 25))
     return f"Mill number {number}. " + " ".join(lines)
 
 

@@ -63,9 +63,7 @@ class Stage:
     def start(self) -> None:
         """Start it and wait until it is ready; raises StageFailed."""
         self._say(f"Starting Headrace for the demonstration (its data: {self.data_dir}).")
-        self._supervisor = subprocess.Popen(
-            [sys.executable, "manage.py", "up"], env=self._env, stdout=subprocess.DEVNULL
-        )
+        self._supervisor = subprocess.Popen([sys.executable, "manage.py", "up"], env=self._env, stdout=subprocess.DEVNULL)
         pause, started = threading.Event(), clock.monotonic()
         while not answers_ready(self._port):
             if self._supervisor.poll() is not None:

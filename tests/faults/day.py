@@ -1,4 +1,6 @@
-"""`python -m tests.faults.day`: a day of faults in minutes, under a steady load. Exit code 1 when a call was lost that need not be.
+"""`python -m tests.faults.day`: a day of faults in minutes, under a steady load.
+
+Exit code 1 when a call was lost that need not be, or was sent twice.
 
     quiet, an instance dies, one stands still, one talks nonsense, the database is away, and one dies meanwhile, quiet
 
@@ -120,8 +122,7 @@ class Day:
         with self._part(traffic, "an instance stands still", UNDER_WAY + FAILURES_LIMIT):
             self._stand_still()
         with self._part(traffic, "an instance talks nonsense", UNDER_WAY + FAILURES_LIMIT):
-            with victims(self._stack)[-1].talking_nonsense():
-                wait_seconds(hours.nonsense)
+            self._talk_nonsense()
         with database_away(self._stack):
             self._lose_database(traffic)
         with self._part(traffic, "the database comes back", 0):
@@ -138,6 +139,10 @@ class Day:
             else:
                 wait_seconds(self._hours.still)
         self._heal()
+
+    def _talk_nonsense(self) -> None:
+        with victims(self._stack)[-1].talking_nonsense():
+            wait_seconds(self._hours.nonsense)
 
     def _lose_database(self, traffic: Traffic) -> None:
         """First nothing else happens; then an instance dies whom nobody can take out of the table."""
@@ -195,7 +200,8 @@ def report(outcome: Outcome) -> None:
     """Print what it came to."""
     for part in outcome.parts:
         print(f"  {part}")
-    print(f"  /readyz told of a table {outcome.told_age} s old; all was well {outcome.away_seconds:.0f} s after the database went")
+    print(f"  /readyz told of a table {outcome.told_age} s old")
+    print(f"  all was well again {outcome.away_seconds:.0f} s after the database went")
     lost = [call for call in outcome.calls if call.lost]
     print(f"  {len(outcome.calls):,} calls; lost: {len(lost)}, of them needlessly: {len(outcome.needlessly_lost)}", end="")
     print(f"; sent twice: {len(outcome.doubled)}")

@@ -35,6 +35,8 @@ class Rival:
     arguments: Callable[[Place], list[str]]
     headers: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
+    most_connections: int = 64
+    """With more it takes so many seconds a call that rounds would have no end."""
 
 
 def _haproxy(place: Place) -> list[str]:
@@ -132,5 +134,6 @@ RIVALS = (
         _litellm,
         headers={"Authorization": f"Bearer {MASTER_KEY}"},
         env={"LITELLM_MASTER_KEY": MASTER_KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        most_connections=16,
     ),
 )

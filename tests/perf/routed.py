@@ -93,7 +93,8 @@ class Caller:
 def compare(
     caller: Caller, peers: list[Peer], connections: int, options: argparse.Namespace, *, is_stream: bool
 ) -> dict[str, Found]:
-    """Rounds in turns. A peer that fails is out, and said to be."""
+    """Rounds in turns, each of fresh connections."""
+    peers = [peer for peer in peers if connections <= peer.most_connections]
     messages = {peer.name: caller.prepare(peer, is_stream=is_stream) for peer in peers}
     found = {peer.name: Found() for peer in peers}
     for peer in peers:

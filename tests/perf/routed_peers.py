@@ -38,6 +38,7 @@ class Peer:
     port: int
     asking: Asking
     pid: int = 0
+    most_connections: int = 64
 
     def messages(self, *, is_stream: bool) -> list[bytes]:
         """Whole requests, no two alike, signed now where they are signed at all."""
@@ -101,7 +102,8 @@ def _start(rival: Rival, site: Site, upstream_port: int) -> Peer:
             [str(program.path), *rival.arguments(place)], cwd=folder, env=env, stdout=log, stderr=log
         )
     site.stack.callback(_end, process)
-    peer = Peer(rival.name, place.port, lambda is_stream, body: (CHAT, rival.headers), process.pid)
+    headers = rival.headers
+    peer = Peer(rival.name, place.port, lambda is_stream, body: (CHAT, headers), process.pid, rival.most_connections)
 
     def answers() -> bool:
         if process.poll() is not None:

@@ -1,4 +1,4 @@
-"""A container with a real small language model: llama.cpp's server, and before it the two paths of the contract that it lacks.
+"""A container with a real small language model: llama.cpp's server, and before it the two paths that it lacks.
 
     GET  /ping                   its /health
     POST /invocations            its chat completions for a body with messages, else its completions
@@ -30,11 +30,11 @@ Writer = asyncio.StreamWriter
 
 
 def start_engine(env: "os._Environ[str]") -> tuple[xllamacpp.Server, int]:
-    """llama.cpp's server with the model loaded, and the port that it listens on. Keep the object: its end ends the server."""
+    """llama.cpp's server with the model loaded, and the port that it listens on. It ends with the object."""
     params = xllamacpp.CommonParams()
     params.model.path = env.get("LLAMA_MODEL") or str(assemble())
     params.model_alias = {"gemma-3-270m"}
-    params.hostname = "127.0.0.1"
+    params.hostnames = ["127.0.0.1"]
     params.port = free_port()
     params.endpoint_metrics = True
     params.n_ctx = int(env.get("LLAMA_CONTEXT") or 8192)

@@ -28,7 +28,7 @@ same in an image and as a plain process. SIGTERM ends it at once. What it is tol
                    session:S                  opens a session of S seconds, counts its calls, closes it at the body CLOSE
                    crash · garbage            exit 1 without an answer, an answer that is not HTTP
                    ping:WORD                  from now on /ping answers as CHAOS_PING=WORD would
-                   from-now:MODE              from now on every call is answered as if it asked for MODE; without one, no more
+                   from-now:MODE              from now on every call is answered in MODE; empty: as it asks for
 
 The journal's lines hold `at`, `event` (`received`, then `ok`, `cut` or `client-abort`; a `received` that nothing
 follows was killed), `path`, `name`, `length`, `sha256`, `inference_id` and `headers`.

@@ -1,4 +1,4 @@
-"""Small objects put without the SDK: by the real store, which checks the signature, and by stores that are something else."""
+"""Small objects put without the SDK: by the real store, which checks signatures, and by what is no such store."""
 
 import asyncio
 from uuid import uuid4

@@ -39,10 +39,10 @@ class Command(BaseCommand):
             "HEADRACE_RUNTIMES": json.dumps({IMAGE: ["/usr/bin/env", f"LLAMA_MODEL={model}", python, str(SERVER)]}),
         }
         with Stage(data_dir, changes, self._say) as stage, ExitStack() as stack:
-            story = LlmStory(stage.url, stage.keys, self._say, lambda: _client(stack, python, stage), lambda: _meters(data_dir))
             try:
                 stage.start()
-                story.tell()
+                ask = lambda: _client(stack, python, stage)  # noqa: E731
+                LlmStory(stage.url, stage.keys, self._say, ask, lambda: _meters(data_dir)).tell()
             except StageFailed as error:
                 raise CommandError(str(error)) from error
             except StoryFailed as error:
