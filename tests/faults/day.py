@@ -32,6 +32,9 @@ ENVIRONMENT = {"HEADRACE_INVOCATION_TIMEOUT_SECONDS": "2", "HEADRACE_STREAM_TIME
 SETTLE_SECONDS = 4.5
 """Longer than the longest call: what ends later has begun later."""
 
+MOST_AWAY = 3.0
+"""The database is away for so many times its hours at most, if the gateway does not tell of its table's age before."""
+
 UNDER_WAY = CALLERS
 """At most so many calls are at an instance when it fails."""
 
@@ -148,8 +151,10 @@ class Day:
         """First nothing else happens; then an instance dies whom nobody can take out of the table."""
         self._lost_at = time.monotonic()
         with self._part(traffic, "the database is away", 0):
-            while time.monotonic() - self._lost_at < self._hours.away:
+            while (away := time.monotonic() - self._lost_at) < self._hours.away or not self.outcome.told_age:
                 self.outcome.told_age = max(self.outcome.told_age, told_age(self._stack))
+                if away > MOST_AWAY * self._hours.away:
+                    break
                 wait_seconds(0.5)
         with self._part(traffic, "the database is away, and an instance dies", UNDER_WAY):
             victims(self._stack)[0].die()

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.perf import accepts, fallback, lifecycle, prefix, routing_cost, simulator
+from tests.perf import accepts, fallback, lifecycle, prefix, routed, routing_cost, simulator
 from tests.system.stack import Stack
 
 
@@ -24,6 +24,7 @@ def main() -> None:
     finally:
         stack.stop()
         shutil.rmtree(data_dir, ignore_errors=True)
+    routed.run([])
     simulator.run()
     routing_cost.run()
     prefix.run(None)

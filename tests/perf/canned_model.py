@@ -12,7 +12,7 @@ import sys
 import httptools
 import uvloop
 
-EVENTS = 20
+EVENTS = 6
 PACE_SECONDS = 0.01
 
 _MODEL = "bench"

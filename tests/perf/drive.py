@@ -13,7 +13,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from tests.perf.pump import packed
-from tests.system.stack import REPOSITORY, Stack
+from tests.perf.site import REGION, REPOSITORY, Site
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -51,8 +51,8 @@ class Round:
 class Pump:
     """A running load client."""
 
-    def __init__(self, stack: Stack, spec: dict[str, Any]) -> None:
-        self._stack = stack
+    def __init__(self, site: Site, spec: dict[str, Any]) -> None:
+        self._site = site
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.perf.pump"],
             cwd=REPOSITORY,
@@ -64,9 +64,9 @@ class Pump:
 
     def round(self, connections: int, seconds: float) -> Round:
         """Let it run for a while."""
-        before = cpu_seconds(self._stack.data_dir)
+        before = cpu_seconds(self._site.data_dir)
         told = json.loads(self._tell_line(f"{connections} {seconds}"))
-        after = cpu_seconds(self._stack.data_dir)
+        after = cpu_seconds(self._site.data_dir)
         spent = {role: after[role] - before.get(role, 0.0) for role in after}
         return Round(told["done"], told["seconds"], {"client": told["cpu"], **spent})
 
@@ -90,18 +90,25 @@ class Pump:
         return answer
 
 
-def accept_pump(stack: Stack, endpoint: str, bodies: list[bytes], folder: Path) -> Pump:
-    """A client that sends these bodies to an asynchronous endpoint, each with a signature of its own."""
-    credentials = Credentials(stack.access_key_id, stack.secret_access_key)
-    path = f"/endpoints/{endpoint}/async-invocations"
-    signer = SigV4Auth(credentials, "sagemaker", "us-east-1")
-    messages = [_signed(signer, stack.url, path, body) for body in bodies]
-    file = folder / f"pump-{endpoint}"
-    file.write_bytes(packed(messages))
-    return Pump(stack, {"kind": "http", "port": int(stack.port), "messages": str(file)})
+def accept_pump(site: Site, endpoint: str, bodies: list[bytes]) -> Pump:
+    """A client that sends these bodies to an asynchronous endpoint, each signed by itself; good for 5 minutes."""
+    path, signer = f"/endpoints/{endpoint}/async-invocations", signer_of(site)
+    file = site.data_dir / f"messages-{endpoint}"
+    file.write_bytes(packed([signed_request(signer, site.url, path, body) for body in bodies]))
+    return Pump(site, {"kind": "http", "port": site.port, "messages": str(file)})
 
 
-def _signed(signer: SigV4Auth, url: str, path: str, body: bytes) -> bytes:
+def raw_pump(site: Site, statement: str, body: str) -> Pump:
+    """A client that runs this statement with a fresh uuid and the body."""
+    return Pump(site, {"kind": "postgres", "url": site.database_url, "statement": statement, "body": body})
+
+
+def signer_of(site: Site) -> SigV4Auth:
+    """Signs for the bootstrap key."""
+    return SigV4Auth(Credentials(site.access_key_id, site.secret_access_key), "sagemaker", REGION)
+
+
+def signed_request(signer: SigV4Auth, url: str, path: str, body: bytes) -> bytes:
     """A request as boto3 sends it: its headers, signed by botocore."""
     headers = {
         "Host": url.partition("://")[2],

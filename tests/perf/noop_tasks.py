@@ -4,6 +4,7 @@ celery -A tests.perf.noop_tasks worker ...      with HEADRACE_REDIS_URL, on a da
 """
 
 import os
+import socket
 
 from celery import Celery
 
@@ -17,3 +18,10 @@ app.conf.update(task_ignore_result=True, task_serializer="json", accept_content=
 def noop(body: str) -> None:
     """Do nothing with what came."""
     del body
+
+
+@app.task(name="tell")
+def tell(port: int) -> None:
+    """Tell a port of this host that the task runs."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+        line.sendto(b"here", ("127.0.0.1", port))

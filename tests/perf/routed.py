@@ -20,6 +20,7 @@ from typing import Any
 from controlplane.embedded.store import accepts
 from tests.controlplane.routing.peers import free_port
 from tests.perf import gateway_profile
+from tests.perf.canned_model import EVENTS
 from tests.perf.pump import packed
 from tests.perf.rivals import HAPROXY, SGLANG_ROUTER, VLLM_ROUTER
 from tests.perf.routed_peers import ENDPOINT, HEADRACE, Peer, cpu_seconds, direct, headrace, rivals
@@ -155,12 +156,18 @@ def profile(site: Site, caller: Caller, options: argparse.Namespace) -> None:
     process = site.start("profiled", ["-m", "tests.perf.gateway_profile", str(file)], HEADRACE_PORT=str(port))
     wait_for(lambda: accepts(port))
     peer = headrace(site, port, process.pid)[0]
-    caller.round(peer, caller.prepare(peer, is_stream=False), 16, 3 * options.seconds)
+    messages = caller.prepare(peer, is_stream=False)
+    caller.round(peer, messages, 16, 0.5)
+    process.send_signal(signal.SIGUSR1)
+    done = caller.round(peer, messages, 16, 3 * options.seconds)["done"]
     process.send_signal(signal.SIGINT)
     process.wait(20)
     print("\nWhere the gateway's time goes (cProfile, InvokeEndpoint, 16 connections; own time by module)")
     for name, share in gateway_profile.shares(file):
         print(f"  {share:6.1%}  {name}")
+    print("The functions that cost most themselves: times in a call of the client's, microseconds each time")
+    for name, calls, each in gateway_profile.functions(file):
+        print(f"  {calls / done:6.1f} x {each:6.1f}  {name}")
 
 
 def measure(site: Site, caller: Caller, options: argparse.Namespace) -> None:
@@ -180,7 +187,7 @@ def measure(site: Site, caller: Caller, options: argparse.Namespace) -> None:
         is_good &= judge_calls(found, connections)
     for connections in CONNECTIONS:
         found = compare(caller, peers, connections, options, is_stream=True)
-        show(f"Routed streams of 20 events, 10 ms apart, to the first byte, {connections} connection(s)", found, "first_")
+        show(f"Routed streams of {EVENTS} events, to the first byte, {connections} connection(s)", found, "first_")
         is_good &= judge_streams(found) or connections > 1
     if options.profile or not is_good:
         profile(site, caller, options)

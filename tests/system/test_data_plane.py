@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +91,11 @@ def test_a_shadow_is_called_and_both_are_captured(stack: Stack, bucket: str, tmp
 
     def captured() -> dict[str, Any] | None:
         keys = [each["Key"] for each in store.list_objects_v2(Bucket=bucket, Prefix="compared/").get("Contents", [])]
-        bodies = {key.split("/")[2]: store.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
-        return {variant: json.loads(body) for variant, body in bodies.items()} if len(keys) == 2 else None
+        found = {}
+        for key in keys:
+            with suppress(store.exceptions.NoSuchKey):  # it is listed a moment before it can be read
+                found[key.split("/")[2]] = json.loads(store.get_object(Bucket=bucket, Key=key)["Body"].read())
+        return found if len(found) == 2 else None
 
     lines = stack.wait(captured, 30)
     for name in ("present", "future"):

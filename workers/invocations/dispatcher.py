@@ -125,17 +125,17 @@ class Dispatcher:
             await self._pool.close()
 
     async def _round(self) -> None:
-        """Renew, beat, put right what others left, and claim what there is room for."""
+        """Renew, beat, claim what there is room for, and put right what others left."""
         self._wake.clear()
         await self._keep_leases()
-        if clock.monotonic() >= self._chores_at:
-            self._chores_at = clock.monotonic() + SCAN_SECONDS
-            await self._do_chores()
         found = await self._queue.waiting()
         self._turn += 1
         first = self._turn % len(found) if found else 0
         for waiting in [*found[first:], *found[:first]]:
             await self._serve(waiting)
+        if clock.monotonic() >= self._chores_at:
+            self._chores_at = clock.monotonic() + SCAN_SECONDS
+            await self._do_chores()
 
     async def _do_chores(self) -> None:
         """Take back what dead workers held, and tell the failures that time or an earlier attempt decided."""

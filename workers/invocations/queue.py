@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from psycopg import AsyncConnection, DataError, IntegrityError, InternalError
+from psycopg import AsyncClientCursor, AsyncConnection, AsyncCursor, DataError, IntegrityError, InternalError
 from psycopg.rows import class_row
 from psycopg_pool import AsyncConnectionPool
 
@@ -61,6 +61,8 @@ class Leased:
     failure_kind: str
     instance_id: UUID | None
     lease_token: UUID
+    body: bytes | None = None
+    """The inline payload, where the claim brought it along."""
 
     @property
     def failure(self) -> Fail | None:
@@ -121,16 +123,15 @@ class Queue:
         route = waiting.route
         if route is None:
             return []
-        async with self._pool.connection() as connection, connection.transaction():
-            await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [str(waiting.endpoint_id)])
-            rows = await (await connection.execute(statements.RUNNING, [waiting.endpoint_id])).fetchall()
-            slots = free_slots(route, dict(rows))[:limit]
+        async with self._pool.connection() as connection:
+            slots = free_slots(route, await _begin_claim(connection, waiting.endpoint_id))[:limit]
             if not slots:
+                await connection.rollback()
                 return []
             names = {UUID(target.instance_id): variant.name for variant in route.variants for target in variant.targets}
             params = {"endpoint_id": waiting.endpoint_id, "instances": slots, "count": len(slots)}
             params["variants"] = [names[slot] for slot in slots]
-            return await _leased(connection, statements.CLAIM, params)
+            return await _leased(connection, f"{statements.CLAIM}; COMMIT", params, AsyncClientCursor)
 
     async def claim_expired(self, limit: int) -> list[Leased]:
         """Lease invocations whose time in the queue ran out, to tell their failure."""
@@ -252,10 +253,21 @@ class Queue:
             return done.rowcount == 1
 
 
-async def _leased(connection: AsyncConnection, statement: str, params: dict[str, Any]) -> list[Leased]:
+async def _begin_claim(connection: AsyncConnection, endpoint_id: UUID) -> dict[UUID, int]:
+    """Begin a transaction in which nobody else claims of this endpoint; how many run at each of its instances."""
+    async with AsyncClientCursor(connection) as cursor:
+        await cursor.execute(statements.BEGIN_CLAIM, {"name": str(endpoint_id), "endpoint_id": endpoint_id})
+        while cursor.nextset():
+            continue
+        return dict(await cursor.fetchall())
+
+
+async def _leased(
+    connection: AsyncConnection, statement: str, params: dict[str, Any], kind: type[AsyncCursor[Any]] = AsyncCursor
+) -> list[Leased]:
     now = clock.now()
     lease = {"now": now, "at": now.isoformat(), "token": new_uuid(), "lease_expires_at": _lease_end()}
-    async with connection.cursor(row_factory=class_row(Leased)) as cursor:
+    async with kind(connection, row_factory=class_row(Leased)) as cursor:
         await cursor.execute(statement, {**params, **lease})
         return await cursor.fetchall()
 

@@ -93,7 +93,7 @@ class Runner:
     async def _payload(self, leased: Leased, file: IO[bytes]) -> Payload:
         """The payload: the inline body, or the file with what is at the request's InputLocation."""
         if not leased.input_location:
-            body = await self.queue.payload(leased)
+            body = await self.queue.payload(leased) if leased.body is None else leased.body
             return Payload(body, len(body))
         began = clock.monotonic()
         size = await self.inputs.fetch(leased.input_location, file)

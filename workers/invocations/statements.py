@@ -36,12 +36,18 @@ WHERE waiting.endpoint_id IS NOT NULL
 
 RUNNING = """
 SELECT instance_id, count(*) FROM invocations_asyncinvocation
-WHERE state = 'running' AND endpoint_id = %s AND instance_id IS NOT NULL GROUP BY instance_id
+WHERE state = 'running' AND endpoint_id = %(endpoint_id)s AND instance_id IS NOT NULL GROUP BY instance_id
 """
 
 _CLAIMED = (
     f"jsonb_build_array(jsonb_build_array(%(at)s::text, '{Step.CLAIMED}', attempts + 1, coalesce({{where}}::text, '')))"
 )
+
+# Claims of one endpoint take turns. The lock comes before the count, in a statement of its own: a statement sees what was
+# committed when it began. What is sent together costs one round trip.
+BEGIN_CLAIM = f"""
+BEGIN; SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0)); {RUNNING}
+"""  # noqa: S608 - composed of this module's constants
 
 CLAIM = f"""
 WITH due AS (
@@ -59,8 +65,9 @@ UPDATE invocations_asyncinvocation q
 SET state = 'running', attempts = attempts + 1, instance_id = slot.instance_id, variant_name = slot.variant,
     lease_token = %(token)s, lease_expires_at = %(lease_expires_at)s,
     {appended(1, _CLAIMED.format(where="slot.instance_id"))}
-FROM due JOIN slot USING (place) WHERE q.id = due.id
-RETURNING {COLUMNS}
+FROM due JOIN slot USING (place) LEFT JOIN invocations_asyncpayload payload ON payload.invocation_id = due.id
+WHERE q.id = due.id
+RETURNING {COLUMNS}, payload.body
 """  # noqa: S608 - composed of this module's constants
 
 # What never had an instance is counted at the endpoint's first variant.

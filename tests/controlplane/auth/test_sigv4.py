@@ -1,6 +1,7 @@
 """Signature Version 4, with botocore as the client that signs."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from urllib.parse import quote, urlencode
 
@@ -51,7 +52,7 @@ def check(request: SignedRequest, now: datetime | None = None) -> Key:
 
 def changed(request: SignedRequest, **changes: object) -> SignedRequest:
     """The request with some of its parts changed after it was signed."""
-    return SignedRequest(**{**request.__dict__, **changes})  # type: ignore[arg-type]
+    return replace(request, **changes)  # type: ignore[arg-type]
 
 
 def with_header(request: SignedRequest, name: str, value: str) -> SignedRequest:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import urllib.request
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,8 @@ class Command(BaseCommand):
         with Stage(data_dir, changes, self._say) as stage, ExitStack() as stack:
             try:
                 stage.start()
-                ask = lambda: _client(stack, python, stage)  # noqa: E731
-                LlmStory(stage.url, stage.keys, self._say, ask, lambda: _meters(data_dir)).tell()
+                sdk, meters = partial(_client, stack, python, stage), partial(_meters, data_dir)
+                LlmStory(stage.url, stage.keys, self._say, sdk, meters).tell()
             except StageFailed as error:
                 raise CommandError(str(error)) from error
             except StoryFailed as error:
