@@ -13,11 +13,11 @@ from tests.system.raw import signed
 from tests.system.stack import Stack
 
 CALLERS = 12
-EACH_NTH_STREAMS = 4
+EACH_NTH_STREAMS = 3
 WHOLE, STREAM = "invocations", "invocations-response-stream"
-MODES = {WHOLE: "delay:0.05", STREAM: "pace:5:0.1"}
-CHUNKS = 5
-"""Of a stream, as its mode says."""
+MODES = {WHOLE: "delay:0.05", STREAM: "pace:8:0.1"}
+CHUNKS = 8
+"""Of a stream, as its mode says; so long that some two of them are at each instance at any time."""
 
 
 @dataclass(frozen=True)

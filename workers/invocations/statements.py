@@ -47,7 +47,7 @@ _CLAIMED = (
 # committed when it began. What is sent together costs one round trip.
 BEGIN_CLAIM = f"""
 BEGIN; SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0)); {RUNNING}
-"""  # noqa: S608 - composed of this module's constants
+"""
 
 CLAIM = f"""
 WITH due AS (
