@@ -77,6 +77,10 @@ class Scheduler:
             except (OperationalError, InterfaceError) as error:
                 log.warning("the database does not answer, the scan goes on when it does: %s", error)
                 connection.close()
+        self.finish()
+
+    def finish(self) -> None:
+        """Return when everything that runs beside the scan has ended."""
         self._pool.shutdown()
         self._sweeper.stop()
         self._metrics.stop()

@@ -27,7 +27,9 @@ def test_the_offer_is_what_the_provider_says_at_the_time(plane: Plane) -> None:
 
 
 def test_the_scheduler_tells_it_by_itself(plane: Plane) -> None:
-    Scheduler().step()
+    scheduler = Scheduler()
+    scheduler.step()
+    scheduler.finish()
     assert offer_of("simulated") is not None
 
 

@@ -44,9 +44,11 @@ _CLAIMED = (
 )
 
 # Claims of one endpoint take turns. The lock comes before the count, in a statement of its own: a statement sees what was
-# committed when it began. What is sent together costs one round trip.
+# committed when it began. What is sent together costs one round trip. Nobody waits for the disk: a claim that a crash of
+# the database forgets is a request that is queued, and called once more, which at least once allows. Every commit after it
+# is waited for, and what comes before a commit is on the disk with it.
 BEGIN_CLAIM = f"""
-BEGIN; SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0)); {RUNNING}
+BEGIN; SET LOCAL synchronous_commit TO off; SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0)); {RUNNING}
 """
 
 CLAIM = f"""
