@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from django.db import close_old_connections
+from django.db import close_old_connections, connections
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,8 @@ class Aside:
         return True
 
     def stop(self) -> None:
-        """Return when the round that runs has ended."""
+        """Return when the round that runs has ended and its connection is given back."""
+        self._pool.submit(connections.close_all)
         self._pool.shutdown()
 
     def _go(self) -> None:

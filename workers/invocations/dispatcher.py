@@ -34,7 +34,7 @@ from workers.invocations.topics import Topics
 
 SCAN_SECONDS = 1.0
 GAP_SECONDS = 0.005
-LOOKING = 0.3
+LOOKING = 0.5
 LONGEST_GAP_SECONDS = 0.2
 BEAT_SECONDS = 2.0
 RUNNING_LIMIT = 512
@@ -43,7 +43,7 @@ RUNNING_LIMIT = 512
 TELLING_LIMIT = 200
 """Failures, decided without a model, that are told at once; they have places of their own."""
 
-ENDPOINT_BATCH = 32
+ENDPOINT_BATCH = 64
 """Claims of one endpoint in one round, so that a long queue of one does not keep the others waiting."""
 
 RECLAIM_BATCH = 200
