@@ -9,6 +9,9 @@ BIN    := $(VENV)/bin
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 
+# Each process has engines and a running Headrace of its own.
+TEST_PROCESSES ?= 2
+
 # What only `make demo-llm` needs, in an environment of its own.
 LLM       := $(VENV)/llm
 LLM_STAMP := $(LLM)/.installed
@@ -35,7 +38,7 @@ up: $(RUN_STAMP) ## Start everything here and keep it running; Ctrl-C stops it
 	@exec $(BIN)/python manage.py up
 
 test: $(DEV_STAMP) ## Run the tests, on real engines
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile $(ARGS)
 
 bench: $(DEV_STAMP) ## Measure accepts, lifecycle operations and fallback times
 	@$(BIN)/python -m tests.perf $(ARGS)

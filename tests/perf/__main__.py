@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.perf import accepts, fallback, lifecycle, prefix, routed, routing_cost, simulator
+from tests.perf import asynchronous, fallback, lifecycle, prefix, routed, routing_cost, simulator
 from tests.system.stack import Stack
 
 
@@ -15,10 +15,10 @@ def main() -> None:
     data_dir = Path(tempfile.mkdtemp(prefix="headrace-bench-"))
     data_dir.chmod(0o755)
     stack = Stack(data_dir)
+    asynchronous.run()
     print("Starting Headrace...", flush=True)
     try:
         stack.start()
-        accepts.run(stack)
         lifecycle.run(stack)
         fallback.run(stack)
     finally:

@@ -1,5 +1,7 @@
 """Engines and only those processes that a benchmark measures, over a data directory of their own."""
 
+import http.client
+import json
 import os
 import subprocess
 import sys
@@ -80,10 +82,10 @@ class Site:
         _end(self.processes[name])
 
     def start_gateway(self) -> None:
-        """Start one gateway and wait until it listens; the endpoints that are there by then are known to it."""
+        """Start one gateway and wait until it knows the endpoints that are there by then."""
         self.port = free_port()
         self.start("gateway", ["-m", "controlplane.gateway"], HEADRACE_PORT=str(self.port))
-        wait_for(lambda: accepts(self.port))
+        wait_for(lambda: accepts(self.port) and _knows_its_table(self.port))
 
     def start_worker(self, **env: str) -> "subprocess.Popen[bytes]":
         """Start one worker process as `manage.py up` does."""
@@ -142,6 +144,15 @@ def celery_worker(app: str, threads: int) -> list[str]:
     """The command line of a worker, the same for Headrace's and for plain Celery."""
     options = ["--pool", "threads", "--concurrency", str(threads), "--without-gossip", "--without-mingle"]
     return ["-m", "celery", "-A", app, "worker", *options, "--without-heartbeat", "--loglevel", "WARNING"]
+
+
+def _knows_its_table(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return bool(json.load(connection.getresponse())["routing_table"] == "ok")
+    finally:
+        connection.close()
 
 
 def wait_for(look: Callable[[], bool], seconds: float = 60.0) -> None:

@@ -24,7 +24,7 @@ def test_the_first_key_encrypts_and_every_key_decrypts() -> None:
         decrypt(new, OLD)
 
 
-@pytest.mark.parametrize("keys", ["", "short", f"{NEW},", "\u00e9" * 44])
+@pytest.mark.parametrize("keys", ["", "short", f"{NEW},", "\u00e9" * 44], ids=["none", "short", "half a list", "not ASCII"])
 def test_malformed_keys_are_told_by_the_name_of_their_setting(keys: str) -> None:
     with pytest.raises(SecretUnreadable, match="HEADRACE_SECRET_KEY"):
         encrypt("secret", keys)
