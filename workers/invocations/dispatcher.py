@@ -34,6 +34,8 @@ from workers.invocations.topics import Topics
 
 SCAN_SECONDS = 1.0
 GAP_SECONDS = 0.005
+BUSY, BUSY_GAP_SECONDS = 16, 0.025
+"""With so much running something ends all the time; what has gathered meanwhile is claimed together."""
 LOOKING = 0.5
 LONGEST_GAP_SECONDS = 0.2
 BEAT_SECONDS = 2.0
@@ -216,7 +218,8 @@ class Dispatcher:
 
         A burst is then claimed in one round, and looking never takes the processor from what is looked for.
         """
-        await asyncio.sleep(min(max(GAP_SECONDS, self._looked_for * (1 / LOOKING - 1)), LONGEST_GAP_SECONDS))
+        gap = BUSY_GAP_SECONDS if len(self._running) >= BUSY else GAP_SECONDS
+        await asyncio.sleep(min(max(gap, self._looked_for * (1 / LOOKING - 1)), LONGEST_GAP_SECONDS))
         try:
             async with asyncio.timeout(SCAN_SECONDS):
                 await self._wake.wait()
