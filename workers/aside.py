@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
 
 from django.db import close_old_connections, connections
 
@@ -17,12 +18,14 @@ class Aside:
         self._run = run
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._round: Future[None] | None = None
+        self._starting = Lock()
 
     def start(self) -> bool:
         """Start a round; False while the one before still runs."""
-        if self._round is not None and not self._round.done():
-            return False
-        self._round = self._pool.submit(self._go)
+        with self._starting:  # a round that is quick off the mark must find itself known
+            if self._round is not None and not self._round.done():
+                return False
+            self._round = self._pool.submit(self._go)
         return True
 
     def stop(self) -> None:
