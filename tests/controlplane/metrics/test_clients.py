@@ -13,6 +13,7 @@ import boto3
 import botocore.session
 import pytest
 from botocore.exceptions import ClientError
+from botocore.loaders import Loader
 from django.core.management import call_command
 
 from controlplane.auth.models import AccessKey, Account
@@ -43,8 +44,9 @@ def connect(live_server: Any) -> Connect:
 
     def make(protocol: str | None = None, **key: str) -> Any:
         session = botocore.session.get_session()
-        if protocol is not None:
-            session.register_component("data_loader", _speaking(protocol, session.get_component("data_loader")))
+        # A loader of its own: once another test has imported moto, a session gets one of that.
+        loader = Loader()
+        session.register_component("data_loader", loader if protocol is None else _speaking(protocol, loader))
         client = boto3.Session(botocore_session=session).client("cloudwatch", endpoint_url=live_server.url, **key)
         assert protocol in (None, client.meta.service_model.resolved_protocol)
         return client
@@ -61,7 +63,7 @@ def _speaking(protocol: str, loader: Any) -> Any:
         if (service_name, type_name) == ("cloudwatch", "service-2"):
             known = {**model["metadata"], "protocol": protocol, "protocols": [protocol]}
             if protocol == "query":
-                known.pop("awsQueryCompatible", None)  # absent where another test's loader has dropped it
+                known.pop("awsQueryCompatible")
             return {**model, "metadata": known}
         return model
 
