@@ -31,12 +31,13 @@ def endpoint(row: Endpoint, arn: str) -> dict[str, Any]:
         picture["AsyncInferenceConfig"] = row.async_inference
     if row.deployment_config is not None:
         picture["LastDeploymentConfig"] = row.deployment_config
-    pending = _pending(row)
+    deployment = Deployment.objects.filter(endpoint=row).first()
+    pending = _pending(row, deployment)
     if pending is not None:
         picture["PendingDeploymentSummary"] = pending
     if row.phase not in WITHOUT_VARIANTS:
         variants = list(variants_in_service(row))
-        picture |= _by_kind([(variant, _in_service(row, variant)) for variant in variants])
+        picture |= _by_kind([(variant, _in_service(row, variant, deployment)) for variant in variants])
         picture |= _capture(variants[0].data_capture) if variants else {}
     return picture
 
@@ -63,9 +64,8 @@ def _capture(config: dict[str, Any] | None) -> dict[str, Any]:
     return {"DataCaptureConfig": shown}
 
 
-def _pending(row: Endpoint) -> dict[str, Any] | None:
+def _pending(row: Endpoint, deployment: Deployment | None) -> dict[str, Any] | None:
     """The creation or the deployment that is under way, with why it is not over yet."""
-    deployment = Deployment.objects.filter(endpoint=row).first()
     if deployment is not None:
         status = _status(
             _NEW_FLEET[DeploymentStage(deployment.stage)], f"{deployment.why} {row.why}", deployment.stage_since
@@ -109,9 +109,8 @@ def _status(status: str, message: str, since: datetime) -> dict[str, Any]:
     return {"Status": status, "StatusMessage": message.strip()[:1024], "StartTime": since}
 
 
-def _in_service(row: Endpoint, variant: EndpointVariant) -> dict[str, Any]:
+def _in_service(row: Endpoint, variant: EndpointVariant, deployment: Deployment | None) -> dict[str, Any]:
     picture = _variant(variant)
-    deployment = Deployment.objects.filter(endpoint=row).first()
     if deployment is not None:
         status = "Deleting" if deployment.stage in _OLD_FLEET_GOES else "Updating"
         picture["VariantStatus"] = [_status(status, deployment.why, deployment.stage_since)]

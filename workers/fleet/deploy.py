@@ -75,46 +75,40 @@ def _roll_back(action: RollBack, claim: Claim) -> bool:
 
 def _finish(action: FinishDeployment, claim: Claim) -> bool:
     """The new revision becomes the endpoint's; what is left of the old one ends in its own time."""
-    now = clock.now()
-    with transaction.atomic():
-        claim.confirm(now)
-        row = _deployment(claim)
-        enter(
-            claim,
-            Phase.IN_SERVICE,
-            now,
-            failure_reason="",
-            revision=row.to_revision,
-            config_name=row.config_name,
-            async_inference=row.async_inference,
-            shows_pools=row.shows_pools,
-        )
-        _close(row)
-        facts_changed(claim, "DeploymentFinished", f"configuration {row.config_name} is in service: {action.why}", now)
-    return True
+
+    def facts(row: Deployment) -> dict[str, object]:
+        return {
+            "failure_reason": "",
+            "revision": row.to_revision,
+            "config_name": row.config_name,
+            "async_inference": row.async_inference,
+            "shows_pools": row.shows_pools,
+        }
+
+    return _end(claim, Phase.IN_SERVICE, facts, "DeploymentFinished", action.why)
 
 
 def _end_rollback(action: EndRollback, claim: Claim) -> bool:
-    now = clock.now()
-    with transaction.atomic():
-        claim.confirm(now)
-        row = _deployment(claim)
-        enter(claim, Phase.IN_SERVICE, now, failure_reason=row.failure_reason)
-        _close(row)
-        facts_changed(claim, "DeploymentUndone", action.why, now)
-    return True
+    """The old revision is the endpoint's as before, and what undid the deployment is told."""
+    return _end(claim, Phase.IN_SERVICE, lambda row: {"failure_reason": row.failure_reason}, "DeploymentUndone", action.why)
 
 
 def _fail_rollback(action: FailRollback, claim: Claim) -> bool:
     """Neither revision can be had whole: what there is of both goes on serving, each its share."""
-    now = clock.now()
     reason = action.why[:FAILURE_REASON_LIMIT]
+    return _end(claim, Phase.UPDATE_ROLLBACK_FAILED, lambda row: {"failure_reason": reason}, "RollbackFailed", reason)
+
+
+def _end(claim: Claim, phase: Phase, facts: Callable[[Deployment], dict[str, object]], reason: str, why: str) -> bool:
+    """The deployment is over: the endpoint enters `phase` with these facts, and the deployment's row goes."""
+    now = clock.now()
     with transaction.atomic():
         claim.confirm(now)
         row = _deployment(claim)
-        enter(claim, Phase.UPDATE_ROLLBACK_FAILED, now, failure_reason=reason)
+        enter(claim, phase, now, **facts(row))
         _close(row)
-        facts_changed(claim, "RollbackFailed", reason, now)
+        served = f"configuration {endpoint_of(claim).config_name} is in service: "
+        facts_changed(claim, reason, f"{served if phase == Phase.IN_SERVICE else ''}{why}", now)
     return True
 
 

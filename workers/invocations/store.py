@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import partial
+from http import HTTPStatus
 from typing import IO, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -230,6 +231,8 @@ def _faults(location: str) -> Iterator[None]:
 def _kind_of(error: ClientError) -> type[StoreFailed]:
     code = error.response["Error"].get("Code", "")
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    if status == HTTPStatus.NOT_IMPLEMENTED:
+        return StoreRefused  # it is there, and will never do this
     if code in _AWAY or status in (408, 429) or not 300 <= status < 500:
         return StoreAway
     return StoreMissing if code in _MISSING or code == "NoSuchBucket" else StoreRefused

@@ -66,7 +66,7 @@ def test_a_process_that_ignores_the_stop_signal_is_killed(tmp_path: Path) -> Non
     assert child.process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's parent-death signal and /proc are Linux's")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a parent-death signal: nothing is promised elsewhere")
 def test_children_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     program = (
         "import sys, threading; from pathlib import Path; from controlplane.embedded.child import Child, Spec\n"
@@ -81,7 +81,9 @@ def test_children_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     assert eventually(lambda: not is_alive(pid))
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="leftovers are found in /proc")
+@pytest.mark.skipif(
+    not Path("/proc").is_dir(), reason="leftovers are found in /proc, and not at all on a system without it"
+)
 def test_leftovers_are_those_of_this_data_directory_alone(tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     ours.mkdir()

@@ -54,7 +54,7 @@ def test_wrong_password_is_refused(reachable: Path) -> None:
             psycopg.connect(wrong)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root's private home is out of PostgreSQL's reach")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root hands PostgreSQL to another user, who cannot enter its home")
 def test_root_can_run_it_from_a_private_home(reachable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "PRIVATE_ROOT", reachable / "private-root")
     data_dir = reachable / "home" / "data"
@@ -69,7 +69,9 @@ def test_root_can_run_it_from_a_private_home(reachable: Path, monkeypatch: pytes
         assert count(running.database_url) == 1, "a new data directory must not meet the data of the removed one"
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are told apart by /proc")
+@pytest.mark.skipif(
+    not Path("/proc").is_dir(), reason="a process is known by its arguments in /proc, and to no one without it"
+)
 @pytest.mark.parametrize("is_over_this_data", [False, True])
 def test_pid_file_is_dropped_unless_its_process_serves_this_data(tmp_path: Path, is_over_this_data: bool) -> None:
     (tmp_path / "PG_VERSION").touch()

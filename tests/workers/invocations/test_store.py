@@ -2,6 +2,8 @@
 
 import io
 from collections.abc import Awaitable, Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import TypeVar
 from uuid import uuid4
 
@@ -109,6 +111,22 @@ def test_no_object_and_no_such_name_are_told_apart(location: str, kind: type[Exc
 def test_a_store_that_does_not_answer_is_away() -> None:
     with pytest.raises(StoreAway):
         read("http://127.0.0.1:1", f"s3://{BUCKET}/x")
+
+
+@pytest.mark.parametrize(("status", "kind"), [(403, StoreRefused), (429, StoreAway), (500, StoreAway), (501, StoreRefused)])
+def test_what_a_store_says_decides_whether_it_is_asked_again(status: int, kind: type[Exception]) -> None:
+    class Stub(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Stub) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(kind) as caught:
+            read(f"http://127.0.0.1:{server.server_port}", f"s3://{BUCKET}/x")
+        server.shutdown()
+    assert caught.type is kind
 
 
 def test_an_object_is_read_if_it_is_small_enough() -> None:

@@ -18,7 +18,7 @@ from workers.providers.local.provider import LocalProvider
 STUBBORN = [
     sys.executable,
     "-c",
-    "import signal,time; signal.signal(15, lambda *a: 0); print('deaf', flush=True); time.sleep(99)",
+    "import signal, threading; signal.signal(15, lambda *_: 0); print('deaf', flush=True); threading.Event().wait(99)",
 ]
 
 
