@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from controlplane.core import actor
 from controlplane.observability.models import Event
 
 
@@ -21,7 +22,9 @@ class Subject:
 def record(
     subject: Subject, reason: str, sentence: str, *, now: datetime, detail: Mapping[str, object] | None = None
 ) -> None:
-    """Append one event: a CamelCase `reason` for machines, a `sentence` for humans, `detail` as JSON."""
+    """Append one event: a CamelCase `reason` for machines, a `sentence` for humans, `detail` as JSON. The actor is
+    whoever acts now (`core.actor`).
+    """
     Event.objects.create(
         at=now,
         account_id=subject.account_id,
@@ -31,4 +34,5 @@ def record(
         reason=reason,
         sentence=sentence,
         detail=dict(detail or {}),
+        actor=actor.current(),
     )

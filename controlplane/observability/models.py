@@ -2,12 +2,14 @@
 
 from django.db import models
 
+from controlplane.core.actor import HEADRACE
+
 
 class Event(models.Model):
     """One thing that happened or was decided, in one sentence for humans. Never changed, never updated.
 
     `reason` is a CamelCase word for machines (`PoolRefused`), `detail` the inputs of the rule that fired. Events outlive
-    the resource they tell of: they are keyed by its id and name, not by a foreign key.
+    the resource they tell of: they are keyed by its id and name, not by a foreign key. `actor` is who did it.
     """
 
     at = models.DateTimeField()
@@ -18,6 +20,7 @@ class Event(models.Model):
     reason = models.CharField(max_length=64)
     sentence = models.TextField()
     detail = models.JSONField(default=dict)
+    actor = models.CharField(max_length=160, db_default=HEADRACE)
 
     class Meta:
         indexes = [

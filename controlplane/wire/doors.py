@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from controlplane.auth.sigv4 import Key, SignedRequest, body_hash, verify
+from controlplane.core.actor import acting
 from controlplane.core.errors import (
     ApiError,
     RequestTooLarge,
@@ -99,7 +100,8 @@ def _answer(request: WireRequest, around: Surroundings, form: Form, named: Calla
     params = form.read(_unpacked(request), model.input_shape)
     validate.check(model.input_shape, params, service.violation, around.instance_types)
     context = Context(key.account_id, key.access_key_id, around.region, around.request_id, around.now)
-    return form.write(model, handler(context, params), around.request_id)
+    with acting(f"key {key.access_key_id}"):
+        return form.write(model, handler(context, params), around.request_id)
 
 
 def _header(request: WireRequest, name: str) -> str | None:

@@ -228,7 +228,7 @@ def test_an_instance_that_cannot_be_reached_is_replaced_by_another_once(site: Si
     site.publish("one", alive.target, dead)
     assert [invoke(site, body=b"%d" % n)["Body"] for n in range(10)] == [b"%d" % n for n in range(10)]
     site.publish("one", dead, Target("dead-too", f"127.0.0.1:{free_port()}", "t", False))
-    wait_for(lambda: refusal(site)["Error"]["Code"] == "ModelError")
+    wait_for(lambda: site.post("/endpoints/one/invocations").status == 424)
     assert "could not be reached" in refusal(site)["Error"]["Message"]
 
 

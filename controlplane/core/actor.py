@@ -1,0 +1,25 @@
+"""Who acts: named where a request comes in, read where an event is written."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+HEADRACE = "headrace"
+"""The control plane itself: its scans, its workers, its own alarms."""
+
+_ACTOR: ContextVar[str] = ContextVar("actor", default=HEADRACE)
+
+
+@contextmanager
+def acting(name: str) -> Iterator[None]:
+    """Everything recorded inside is the act of `name`, such as `key AKIA...`, `token ci` or `operator alice`."""
+    token = _ACTOR.set(name)
+    try:
+        yield
+    finally:
+        _ACTOR.reset(token)
+
+
+def current() -> str:
+    """Who acts now."""
+    return _ACTOR.get()
