@@ -26,7 +26,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo demo-llm up sdks test bench faults day lint lock python-is-new-enough
+.PHONY: help venv demo demo-llm up sdks test bench faults fuzz day lint lock python-is-new-enough
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,16 +53,20 @@ bench: $(DEV_STAMP) ## Measure accepts, lifecycle operations and fallback times
 faults: $(DEV_STAMP) ## A storm of 1,000 seeded faults; then nothing may be leaked, doubled or stuck
 	@$(BIN)/python -m tests.faults $(ARGS)
 
+fuzz: $(DEV_STAMP) ## Ten minutes of requests that the OpenAPI document allows, and that it forbids (ARGS: --seconds, --seed)
+	@$(BIN)/python -m tests.clients.fuzz $(ARGS)
+
 day: $(DEV_STAMP) ## A day of faults in minutes under a steady load: which calls are lost, and why
 	@$(BIN)/python -m tests.faults.day $(ARGS)
 
-lint: $(DEV_STAMP) ## Check style, types, import directions and migrations
+lint: $(DEV_STAMP) ## Check style, types, import directions, migrations and the OpenAPI document
 	@echo "==> ruff check" && $(BIN)/ruff check .
 	@echo "==> ruff format" && $(BIN)/ruff format --check .
 	@echo "==> mypy" && $(BIN)/mypy
 	@echo "==> import-linter" && $(BIN)/lint-imports
 	@echo "==> django checks" && $(BIN)/python manage.py check
 	@echo "==> migrations" && $(BIN)/python manage.py makemigrations --check --dry-run
+	@echo "==> openapi" && $(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
 
 lock: $(DEV_STAMP) ## Resolve the lock files again
 	@echo "==> requirements.lock" && $(LOCK) pyproject.toml -o requirements.lock

@@ -3,6 +3,7 @@
     every half second   endpoints whose look is due: ring the workers' doorbell
                         endpoints still due after OVERDUE_SECONDS (no worker came): work on them here
     every second        asynchronous endpoints without instances that something waits for: wake those that ask for it
+                        what operators want of the provider: orphans ended or adopted, shortages rehearsed (in a thread)
     every few seconds   heartbeat; alarms and other work on metrics, in a thread of its own
     10 s, later 2 min   orphan sweep and overdue ends, in a thread of their own, since a provider may be slow to answer
                         (dense after the start, when a crash may just have left something behind)
@@ -23,7 +24,7 @@ from django.db import InterfaceError, OperationalError, close_old_connections, c
 from controlplane.core import clock, hints
 from controlplane.endpoints import waking
 from controlplane.observability import heartbeats
-from workers import offers
+from workers import offers, wishes
 from workers.aside import Aside
 from workers.loop.lease import due_endpoints
 from workers.loop.run import reconcile
@@ -42,6 +43,7 @@ WORKERS = 4
 BEAT_SECONDS = 2.0
 METRICS_SECONDS = 2.0
 WAKE_SECONDS = 1.0
+WISH_SECONDS = 1.0
 OFFER_SECONDS = 5.0
 SWEEP_DENSE_SECONDS = 10.0
 SWEEP_DENSE_ROUNDS = 20
@@ -63,6 +65,7 @@ class Scheduler:
         self._sweeper = Sweeper()
         self._metrics = Tender()
         self._offers = Aside("offers", lambda: offers.tell(clock.now()))
+        self._wishes = Aside("wishes", lambda: wishes.carry_out(clock.now()))
         self._retention = Aside("retention", lambda: retention.sweep(clock.now()))
 
     def stop(self) -> None:
@@ -85,6 +88,7 @@ class Scheduler:
         self._sweeper.stop()
         self._metrics.stop()
         self._offers.stop()
+        self._wishes.stop()
         self._retention.stop()
 
     def step(self) -> None:
@@ -92,6 +96,7 @@ class Scheduler:
         self.scan()
         self._chore("beat", BEAT_SECONDS, lambda: heartbeats.beat("scheduler", clock.now()))
         self._chore("wake", WAKE_SECONDS, lambda: waking.wake_due(clock.now()))
+        self._chore("wishes", WISH_SECONDS, self._wishes.start)
         self._chore("metrics", METRICS_SECONDS, self._metrics.start_round)
         self._chore("offer", OFFER_SECONDS, self._offers.start)
         dense = self._sweeper.sweeps < SWEEP_DENSE_ROUNDS

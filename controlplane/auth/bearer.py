@@ -10,8 +10,10 @@ request that carries one is not covered. Source: contract, data plane 2.2.
 
 import base64
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from urllib.parse import parse_qsl, urlencode
 
 from controlplane.auth.sigv4 import (
@@ -64,21 +66,42 @@ def issue(key: Key, *, region: str, service: str, now: datetime, seconds: int = 
 
 def verify(token: str, find_key: Callable[[str], Key | None], *, region: str, service: str, now: datetime) -> Key:
     """The key that signed `token`; raises an AuthenticationError for anything but a good token that has not ended."""
-    query = _query_of(token)
-    fields = dict(parse_qsl(query, keep_blank_values=True))
-    scope = _checked_scope(query, fields, region, service)
+    claims = _read(token, region, service)
+    scope, fields = claims.scope, claims.fields
     key = find_key(scope.access_key_id)
     if key is None or "X-Amz-Security-Token" in fields:
         raise UnrecognizedClient("The security token included in the request is invalid.")
     sent_at = _moment(fields)
-    unsigned = "&".join(pair for pair in query.split("&") if not pair.startswith("X-Amz-Signature="))
-    expected = sign(_presigned(unsigned), scope, _SIGNED, sent_at, key.secret)
+    expected = _signature(claims.unsigned, scope, sent_at, key.secret)
     if not hmac.compare_digest(expected.encode(), fields["X-Amz-Signature"].encode()):
         raise InvalidSignature(
             "The signature of the bearer token does not match: it was made with another secret, or changed."
         )
     _check_time(sent_at, _seconds(fields), now)
     return key
+
+
+@dataclass(frozen=True)
+class _Claims:
+    """What a token says, before anything of it is believed; `unsigned` is its query without the signature."""
+
+    scope: Scope
+    fields: Mapping[str, str]
+    unsigned: str
+
+
+@lru_cache(maxsize=256)
+def _read(token: str, region: str, service: str) -> _Claims:
+    """What a token says; kept, since a client sends the same one with every call."""
+    query = _query_of(token)
+    fields = dict(parse_qsl(query, keep_blank_values=True))
+    scope = _checked_scope(query, fields, region, service)
+    return _Claims(scope, fields, "&".join(pair for pair in query.split("&") if not pair.startswith("X-Amz-Signature=")))
+
+
+@lru_cache(maxsize=256)
+def _signature(unsigned: str, scope: Scope, sent_at: datetime, secret: str) -> str:
+    return sign(_presigned(unsigned), scope, _SIGNED, sent_at, secret)
 
 
 def key_id_of(token: str) -> str:
@@ -123,14 +146,14 @@ def _checked_scope(query: str, fields: dict[str, str], region: str, service: str
     return scope
 
 
-def _moment(fields: dict[str, str]) -> datetime:
+def _moment(fields: Mapping[str, str]) -> datetime:
     try:
         return moment_of(fields.get("X-Amz-Date", ""))
     except ValueError as error:
         raise IncompleteSignature(_NOT_A_TOKEN) from error
 
 
-def _seconds(fields: dict[str, str]) -> int:
+def _seconds(fields: Mapping[str, str]) -> int:
     """How long the token is good for."""
     text = fields.get("X-Amz-Expires", "")
     seconds = int(text) if text.isascii() and text.isdigit() and len(text) <= 6 else 0

@@ -13,10 +13,10 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 from controlplane.core.errors import (
@@ -29,7 +29,7 @@ from controlplane.core.errors import (
 ALGORITHM = "AWS4-HMAC-SHA256"
 CLOCK_WINDOW = timedelta(minutes=5)
 _TIME_FORMAT = "%Y%m%dT%H%M%SZ"
-_MUST_BE_SIGNED = ("x-amz-", "x-amzn-sagemaker-")
+_MUST_BE_SIGNED = ("x-amz-", "x-amzn-sagemaker-", "headrace-account")
 """Prefixes of the headers that carry meaning. X-Amzn-Trace-Id is none: clients and load balancers add it unsigned."""
 
 _ADDED_ON_THE_WAY = frozenset({"x-amz-cf-id"})
@@ -40,6 +40,7 @@ _MISMATCH = (
     "and signing method. Consult the service documentation for details."
 )
 _INVALID_TOKEN = "The security token included in the request is invalid."
+_PARTS_MISSING = "Authorization header requires 'Credential', 'SignedHeaders' and 'Signature'."
 _CREDENTIAL = re.compile(
     r"(?P<key>[\w=+.@-]{1,128})/(?P<date>\d{8})/(?P<region>[\w-]+)/(?P<service>[\w-]+)/aws4_request", re.ASCII
 )
@@ -63,14 +64,16 @@ class SignedRequest:
     query: str
     headers: tuple[tuple[str, str], ...]
     body_sha256: str
+    values: dict[str, list[str]] = field(init=False, repr=False, compare=False)
+    """The values of each header, in order. Checking a signature asks for a dozen."""
 
-    @cached_property
-    def values(self) -> dict[str, list[str]]:
-        """The values of each header, in order. Checking a signature asks for a dozen."""
-        found: dict[str, list[str]] = {}
-        for name, value in self.headers:
-            found.setdefault(name, []).append(value)
-        return found
+    def __post_init__(self) -> None:
+        found = {name: [value] for name, value in self.headers}
+        if len(found) != len(self.headers):
+            found = {name: [] for name in found}
+            for name, value in self.headers:
+                found[name].append(value)
+        object.__setattr__(self, "values", found)
 
     def header(self, name: str) -> str | None:
         """The first value of header `name` (lower case)."""
@@ -89,10 +92,11 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class _Authorization:
+class _Claims:
+    """What a signature covers, and by whose key; the same for all calls of a client on one day."""
+
     scope: Scope
     signed_headers: tuple[str, ...]
-    signature: str
 
 
 def body_hash(body: bytes) -> str:
@@ -104,15 +108,15 @@ def verify(
     request: SignedRequest, find_key: Callable[[str], Key | None], *, region: str, service: str, now: datetime
 ) -> Key:
     """The key that signed `request`; raises an AuthenticationError for anything but a good signature."""
-    authorization = _read_authorization(request)
+    claims, signature = _read_authorization(request)
     sent_at = _read_time(request)
-    _check_scope(authorization.scope, sent_at, region, service)
-    key = find_key(authorization.scope.access_key_id)
+    _check_scope(claims.scope, sent_at, region, service)
+    key = find_key(claims.scope.access_key_id)
     if key is None or request.header("x-amz-security-token") is not None:
         raise UnrecognizedClient(_INVALID_TOKEN)
-    _check_coverage(request, authorization.signed_headers)
-    expected = sign(request, authorization.scope, authorization.signed_headers, sent_at, key.secret)
-    if not hmac.compare_digest(expected.encode(), authorization.signature.encode()):
+    _check_coverage(request, claims.signed_headers)
+    expected = sign(request, claims.scope, claims.signed_headers, sent_at, key.secret)
+    if not hmac.compare_digest(expected.encode(), signature.encode()):
         raise InvalidSignature(_MISMATCH)
     _check_window(sent_at, now)
     return key
@@ -122,10 +126,15 @@ def scope_of(headers: Iterable[tuple[str, str]], query: str) -> Scope | None:
     """The scope that a request claims, signed in its headers (which come first) or its query; None where there is none."""
     authorization = next((value for name, value in headers if name.lower() == "authorization"), None)
     if authorization is not None:
-        return _read_scope(_parameters(authorization).get("Credential", ""))
+        return _claimed_scope(_without_signature(authorization)[0])
     if "X-Amz-Credential=" not in query:
         return None
     return _read_scope(next((value for key, value in parse_qsl(query) if key == "X-Amz-Credential"), ""))
+
+
+@lru_cache(maxsize=256)
+def _claimed_scope(authorization: str) -> Scope | None:
+    return _read_scope(_parameters(authorization).get("Credential", ""))
 
 
 @lru_cache(maxsize=1024)
@@ -142,19 +151,38 @@ def _parameters(authorization: str) -> dict[str, str]:
     return {name: value for name, _, value in parts}
 
 
-def _read_authorization(request: SignedRequest) -> _Authorization:
+def _read_authorization(request: SignedRequest) -> tuple[_Claims, str]:
+    """What the signature claims to cover, and the signature."""
     header = request.header("authorization")
     if header is None:
         raise MissingAuthenticationToken("Missing Authentication Token")
     if not header.startswith(ALGORITHM + " "):
         raise IncompleteSignature(f"Authorization header must start with '{ALGORITHM}'.")
-    given = _parameters(header)
-    if not all(given.get(name) for name in ("Credential", "SignedHeaders", "Signature")):
-        raise IncompleteSignature("Authorization header requires 'Credential', 'SignedHeaders' and 'Signature'.")
+    claims, signature = _without_signature(header)
+    if not signature:
+        raise IncompleteSignature(_PARTS_MISSING)
+    return _read_claims(claims), signature
+
+
+def _without_signature(authorization: str) -> tuple[str, str]:
+    """What all calls of a client have the same, and the signature, which clients write last; in another order the whole
+    header has both."""
+    claims, _, signature = authorization.rpartition(", Signature=")
+    if not claims or "," in signature:
+        return authorization, _parameters(authorization).get("Signature", "")
+    return claims, signature.strip()
+
+
+@lru_cache(maxsize=256)
+def _read_claims(authorization: str) -> _Claims:
+    """What an Authorization header claims, its signature aside."""
+    given = _parameters(authorization)
+    if not (given.get("Credential") and given.get("SignedHeaders")):
+        raise IncompleteSignature(_PARTS_MISSING)
     scope = _read_scope(given["Credential"])
     if scope is None:
         raise IncompleteSignature("Credential must have the form KEY/yyyymmdd/region/service/aws4_request.")
-    return _Authorization(scope, tuple(given["SignedHeaders"].split(";")), given["Signature"])
+    return _Claims(scope, tuple(given["SignedHeaders"].split(";")))
 
 
 def _read_time(request: SignedRequest) -> datetime:
@@ -192,13 +220,19 @@ def _check_scope(scope: Scope, sent_at: datetime, region: str, service: str) -> 
 
 def _check_coverage(request: SignedRequest, signed: tuple[str, ...]) -> None:
     """Refuse a request that carries meaning outside its signature."""
-    needed = ["host", "date" if request.header("x-amz-date") is None else "x-amz-date"]
-    needed += [name for name in request.values if name.startswith(_MUST_BE_SIGNED)]
-    if missing := sorted(set(needed).difference(signed, _ADDED_ON_THE_WAY)):
+    if missing := _uncovered(tuple(request.values), signed):
         raise InvalidSignature(f"The signature must cover the header(s) {', '.join(missing)}.")
     declared = request.header("x-amz-content-sha256")
     if declared is not None and not hmac.compare_digest(declared.encode(), request.body_sha256.encode()):
         raise InvalidSignature("The value of X-Amz-Content-SHA256 does not match the body.")
+
+
+@lru_cache(maxsize=256)
+def _uncovered(names: tuple[str, ...], signed: tuple[str, ...]) -> list[str]:
+    """The headers among `names` that must be signed and are not; kept, since a client's calls have the same headers."""
+    needed = ["host", "x-amz-date" if "x-amz-date" in names else "date"]
+    needed += [name for name in names if name.startswith(_MUST_BE_SIGNED)]
+    return sorted(set(needed).difference(signed, _ADDED_ON_THE_WAY))
 
 
 def _check_window(sent_at: datetime, now: datetime) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from controlplane.config.environment import read_json_mapping
+from controlplane.core.errors import ResourceNotFound
 from controlplane.wire.model import load_service
 
 CAPACITY_SETTINGS = ("HEADRACE_LOCAL_CAPACITY", "HEADRACE_SIMULATED_CAPACITY", "HEADRACE_EC2_TYPES")
@@ -18,6 +19,13 @@ CAPACITY_SETTINGS = ("HEADRACE_LOCAL_CAPACITY", "HEADRACE_SIMULATED_CAPACITY", "
 def known_instance_types() -> frozenset[str]:
     """All legal instance type names of this installation."""
     return aws_instance_types() | operator_instance_types(os.environ)
+
+
+def checked(name: str) -> str:
+    """The name, where it is a legal one; raises ResourceNotFound."""
+    if name not in known_instance_types():
+        raise ResourceNotFound(f"There is no instance type {name[:64]}.")
+    return name
 
 
 def aws_instance_types() -> frozenset[str]:

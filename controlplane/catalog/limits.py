@@ -1,21 +1,42 @@
-"""The quotas of an account: the operator's table over the environment's. Stored by `manage.py quota`."""
+"""The quotas of an account: the operator's table over the environment's. Set by `manage.py quota` and REST."""
+
+import uuid
+from datetime import datetime
 
 from django.conf import settings
+from django.db import transaction
 
 from controlplane.catalog.models import Quota
+from controlplane.core import clock
+from controlplane.observability import events
 
 
 def limits_of(account_id: str) -> dict[str, int]:
     """The account's quotas by name (see `quotas`); a name that is missing has no limit."""
-    own = dict(Quota.objects.filter(account_id=account_id).values_list("name", "limit"))
-    return {**settings.HEADRACE.quotas, **own}
+    return {**settings.HEADRACE.quotas, **own_limits(account_id)}
 
 
-def set_limit(account_id: str, name: str, limit: int) -> None:
+def own_limits(account_id: str) -> dict[str, int]:
+    """The quotas that an operator set for this very account."""
+    return dict(Quota.objects.filter(account_id=account_id).values_list("name", "limit"))
+
+
+def set_limit(account_id: str, name: str, limit: int, now: datetime | None = None) -> None:
     """Give the account a quota of its own."""
-    Quota.objects.update_or_create(account_id=account_id, name=name, defaults={"limit": limit})
+    with transaction.atomic():
+        Quota.objects.update_or_create(account_id=account_id, name=name, defaults={"limit": limit})
+        _tell(account_id, name, "QuotaSet", f"The account may want {limit} of {name} at once from now on.", now)
 
 
-def drop_limit(account_id: str, name: str) -> bool:
+def drop_limit(account_id: str, name: str, now: datetime | None = None) -> bool:
     """Take the account's own quota away, so that the environment's holds again; False where there was none."""
-    return bool(Quota.objects.filter(account_id=account_id, name=name).delete()[0])
+    with transaction.atomic():
+        dropped = bool(Quota.objects.filter(account_id=account_id, name=name).delete()[0])
+        if dropped:
+            _tell(account_id, name, "QuotaDropped", f"The account's own quota of {name} is dropped.", now)
+    return dropped
+
+
+def _tell(account_id: str, name: str, reason: str, sentence: str, now: datetime | None) -> None:
+    subject = events.Subject(account_id, "quota", uuid.uuid5(uuid.NAMESPACE_OID, f"{account_id}/{name}"), name[:63])
+    events.record(subject, reason, sentence, now=now or clock.now())

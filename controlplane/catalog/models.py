@@ -139,3 +139,20 @@ class Quota(models.Model):
     class Meta:
         ordering = ["name"]
         constraints = [models.UniqueConstraint(fields=["account", "name"], name="quota_unique")]
+
+
+class PriceOverride(models.Model):
+    """What an hour of an instance costs, in US dollars, as an operator has set it; wins over settings and list."""
+
+    instance_type = models.CharField(max_length=64)
+    market = models.CharField(max_length=16)
+    hourly_price = models.FloatField()
+    set_at = models.DateTimeField()
+    set_by = models.CharField(max_length=160)
+
+    class Meta:
+        ordering = ["instance_type", "market"]
+        constraints = [
+            models.UniqueConstraint(fields=["instance_type", "market"], name="price_override_key"),
+            models.CheckConstraint(condition=models.Q(hourly_price__gte=0), name="price_override_not_negative"),
+        ]

@@ -16,6 +16,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from controlplane.core.offerings import MARKETS
 from controlplane.invocations.inputs import HOSTS_SETTING, hosts_of
@@ -58,6 +59,8 @@ class Environment:
     prices: Mapping[str, float]
     orphan_sweep: str
     quotas: Mapping[str, int]
+    metrics_token: str
+    public_url: str
 
     @classmethod
     def read(cls, env: Mapping[str, str] = os.environ) -> "Environment":
@@ -91,6 +94,8 @@ class Environment:
             prices=_prices(env),
             orphan_sweep=_one_of(env, "HEADRACE_ORPHAN_SWEEP", ("kill", "report")),
             quotas=_quotas(env),
+            metrics_token=env.get("HEADRACE_METRICS_TOKEN", ""),
+            public_url=_origin(env, "HEADRACE_PUBLIC_URL"),
         )
 
 
@@ -108,6 +113,15 @@ def _of_running_set_up(env: Mapping[str, str]) -> dict[str, str]:
 def _account_id(value: str) -> str:
     if len(value) != 12 or not value.isdigit():
         raise SettingError(f"HEADRACE_ACCOUNT_ID must be 12 digits, not {value!r}.")
+    return value
+
+
+def _origin(env: Mapping[str, str], name: str) -> str:
+    """Scheme, host and port of a URL, as browsers name an origin; empty where nothing is set."""
+    value = env.get(name, "").rstrip("/")
+    parts = urlsplit(value)
+    if value and (parts.scheme not in ("http", "https") or not parts.netloc or value != f"{parts.scheme}://{parts.netloc}"):
+        raise SettingError(f"{name} must be like https://headrace.example.com:8443, without a path, not {value!r}.")
     return value
 
 

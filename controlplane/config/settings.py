@@ -3,6 +3,7 @@
 import hashlib
 from urllib.parse import unquote, urlsplit
 
+from controlplane.config import theme
 from controlplane.config.environment import Environment
 
 HEADRACE = Environment.read()
@@ -17,19 +18,25 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
 USE_I18N = False
+FORMAT_MODULE_PATH = ["controlplane.config.formats"]
 STATIC_URL = "/static/"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Bodies are capped by the gateway and by the wire view, with an error in the API's own form.
 DATA_UPLOAD_MAX_MEMORY_SIZE = None
+LOGIN_URL = "/admin/login/"
+LOGIN_REDIRECT_URL = "/admin/"
 APPEND_SLASH = False  # a POST must never be answered by a redirect
 
 INSTALLED_APPS = [
+    # The console's templates win over unfold's, and unfold's over the admin's.
+    "controlplane.console",
+    "unfold.apps.BasicAppConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    "django.contrib.admin",
+    "controlplane.console.apps.ConsoleAdminConfig",
     "controlplane.auth",
     "controlplane.observability",
     "controlplane.metrics",
@@ -41,36 +48,51 @@ INSTALLED_APPS = [
     "controlplane.invocations",
     "rest_framework",
     "drf_spectacular",
+    "drf_spectacular_sidecar",
     "controlplane.rest",
     "controlplane.embedded",
-    "controlplane.console",
     "workers",
 ]
 
-# The resource paths: JSON only, signed, errors in the wire's form.
+# The resource paths: errors in the wire's form; JSON, and pages for operators who are logged in.
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["controlplane.rest.authentication.SigV4Authentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["controlplane.rest.authentication.IsSigned"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "controlplane.rest.authentication.SigV4Authentication",
+        "controlplane.rest.authentication.TokenAuthentication",
+        "controlplane.rest.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["controlplane.rest.permissions.MayAsk"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer", "controlplane.rest.browsable.PageRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "controlplane.rest.browsable.JsonUnlessLoggedIn",
     "DEFAULT_PARSER_CLASSES": ["controlplane.rest.parsers.BoundedJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "controlplane.rest.openapi.Schema",
     "EXCEPTION_HANDLER": "controlplane.rest.errors.answer",
     "UNAUTHENTICATED_USER": None,
     "URL_FORMAT_OVERRIDE": None,
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Headrace",
-    "DESCRIPTION": "What Headrace tells and takes beyond the API it speaks: previews, explanations, events, memory.",
     "VERSION": "1",
+    "LICENSE": {"name": "Apache-2.0"},
+    "SERVERS": [{"url": "/", "description": "This installation."}],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
     "SERVE_INCLUDE_SCHEMA": False,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "POSTPROCESSING_HOOKS": ["controlplane.rest.openapi.complete"],
 }
 
 # The API door needs none of these; they serve the console alone (see `config.urls`).
 MIDDLEWARE = [
     "controlplane.config.middleware.ConsoleOnly",
 ]
+
+UNFOLD = theme.UNFOLD
+
+# Behind a proxy that ends TLS the console is asked over plain HTTP. Which origin browsers see is said by the operator:
+# headers such as X-Forwarded-Proto, which anybody can send, are never believed.
+CSRF_TRUSTED_ORIGINS = [HEADRACE.public_url] if HEADRACE.public_url else []
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HEADRACE.public_url.startswith("https://")
 
 # The admin looks for these by name; `ConsoleOnly` has them.
 SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410"]

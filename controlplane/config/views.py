@@ -1,18 +1,20 @@
 """The API's door as a Django view: it brings the pure door of `wire` together with settings, keys and catalogue."""
 
+from collections.abc import Callable
+
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
-from django.views.defaults import server_error
+from django.views.defaults import page_not_found, server_error
 
 from controlplane.auth.authenticate import find_key
 from controlplane.catalog.instance_types import known_instance_types
 from controlplane.config.middleware import CONSOLE_PREFIX
 from controlplane.core import clock
-from controlplane.core.errors import InternalFailure, RequestTooLarge, UnknownOperationException
+from controlplane.core.errors import ApiError, InternalFailure, RequestTooLarge, UnknownOperationException
 from controlplane.core.ids import new_uuid
 from controlplane.wire.doors import BODY_LIMIT_BYTES, Surroundings, WireRequest, json11, query, rpc_cbor
-from controlplane.wire.errors import WireResponse, json11_error
+from controlplane.wire.errors import WireResponse, json11_error, resource_error
 from controlplane.wire.query import FORM
 
 
@@ -37,11 +39,12 @@ def aws_door(request: HttpRequest, **path: str) -> HttpResponse:
 
 
 def unknown_path(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Any other path: an error in the API's own form, never a page."""
-    del exception
+    """Any other path: an error in the API's own form, but for the console, whose users read pages."""
+    if request.path.startswith(CONSOLE_PREFIX):
+        return page_not_found(request, exception)
     error = UnknownOperationException(f"There is nothing at {request.path!r}.")
     error.status = 404
-    return _respond(json11_error(error, _request_id(request)))
+    return _respond(_form_of(request)(error, _request_id(request)))
 
 
 def fault(request: HttpRequest) -> HttpResponse:
@@ -49,7 +52,12 @@ def fault(request: HttpRequest) -> HttpResponse:
     if request.path.startswith(CONSOLE_PREFIX):
         return server_error(request)
     error = InternalFailure("An internal error occurred; the log has it.")
-    return _respond(json11_error(error, _request_id(request)))
+    return _respond(_form_of(request)(error, _request_id(request)))
+
+
+def _form_of(request: HttpRequest) -> Callable[[ApiError, str], WireResponse]:
+    """The form that errors have at the path."""
+    return resource_error if request.path.startswith("/api/v1/") else json11_error
 
 
 def _request_id(request: HttpRequest) -> str:

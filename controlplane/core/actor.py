@@ -7,6 +7,9 @@ from contextvars import ContextVar
 HEADRACE = "headrace"
 """The control plane itself: its scans, its workers, its own alarms."""
 
+SHELL = "manage.py"
+"""Whoever has a shell on the host, and with it every right."""
+
 _ACTOR: ContextVar[str] = ContextVar("actor", default=HEADRACE)
 
 
@@ -18,6 +21,11 @@ def acting(name: str) -> Iterator[None]:
         yield
     finally:
         _ACTOR.reset(token)
+
+
+def become(name: str) -> None:
+    """Go on as `name` until the surrounding `acting` ends, where only what is inside finds out who asks."""
+    _ACTOR.set(name)
 
 
 def current() -> str:

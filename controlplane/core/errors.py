@@ -8,6 +8,7 @@
       AccessDeniedException 400
       SerializationException 400         the body cannot be read
       UnknownOperationException 400      no such operation here
+        MethodNotAllowed 405             there is one, by another method
       RequestTooLarge 413                the body is over its cap; refused before it is parsed
       RequestTimeout 408                 the body did not arrive in time; clients retry
       AuthenticationError
@@ -81,6 +82,16 @@ class SerializationException(ApiError):
 class UnknownOperationException(ApiError):
     code = "UnknownOperationException"
     status = 400
+
+
+class MethodNotAllowed(UnknownOperationException):
+    """`allowed` is the method that is served at the path; HTTP wants it told in a header."""
+
+    status = 405
+
+    def __init__(self, method: str, allowed: str) -> None:
+        super().__init__(f"{method} is not allowed here; use {allowed}.")
+        self.allowed = allowed
 
 
 class RequestTooLarge(ApiError):

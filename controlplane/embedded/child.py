@@ -92,12 +92,17 @@ class Child:
             stopping.wait(POLL_SECONDS)
         return clock.monotonic() - self.started_at
 
+    def ask_to_stop(self) -> None:
+        """Ask the process to end; `stop` waits for it."""
+        if self.process is not None and self.is_running:
+            self.process.send_signal(self.spec.stop_signal)
+
     def stop(self) -> None:
         """Ask the process to end, wait, and kill what is left of its group."""
         if self.process is None:
             return
         if self.is_running:
-            self.process.send_signal(self.spec.stop_signal)
+            self.ask_to_stop()
             try:
                 self.process.wait(self.spec.stop_seconds)
             except subprocess.TimeoutExpired:

@@ -5,12 +5,15 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from controlplane.core.gateways import drain_seconds, gateways
 from controlplane.embedded.child import Spec
 from controlplane.embedded.engines import Engines, marked
 from controlplane.embedded.store import accepts
 
 API_THREADS = 8
 WORKER_THREADS = 8
+LEAVE_SECONDS = 10.0
+"""What a gateway may take, its calls over, to write what it has counted and captured."""
 
 
 def environment(
@@ -59,20 +62,23 @@ def specs(env: Mapping[str, str], data_dir: Path, ports: Mapping[str, int]) -> l
         *("--concurrency", str(WORKER_THREADS), "--without-gossip", "--without-mingle", "--without-heartbeat"),
         *("--loglevel", "WARNING"),
     ]
-    gateway_port = ports["gateway"]
     made = [
         Spec("api", api, logs / "api.log", env, is_ready=lambda _: accepts(ports["api"])),
         Spec("worker", worker, logs / "worker.log", env, stop_seconds=20),
         Spec("scheduler", [python, "manage.py", "scheduler"], logs / "scheduler.log", env),
-        Spec(
-            "gateway",
-            [python, "-m", "controlplane.gateway"],
-            logs / "gateway.log",
-            env,
-            is_ready=lambda _: answers_ready(gateway_port),
-        ),
+        *_gateways(env, logs, ports["gateway"]),
     ]
     return [marked(spec, data_dir) for spec in made]
+
+
+def _gateways(env: Mapping[str, str], logs: Path, port: int) -> list[Spec]:
+    """Those that share the port; told to stop, each finishes the calls it has."""
+    names = ["gateway", *(f"gateway-{number}" for number in range(2, gateways(env) + 1))]
+    argv, grace = [sys.executable, "-m", "controlplane.gateway"], drain_seconds(env) + LEAVE_SECONDS
+    return [
+        Spec(name, argv, logs / f"{name}.log", env, stop_seconds=grace, is_ready=lambda _: answers_ready(port))
+        for name in names
+    ]
 
 
 def answers_ready(port: int) -> bool:

@@ -152,6 +152,8 @@ class Supervisor:
 
     def _stop_all(self) -> None:
         self._say("stopping")
+        for gateway in (each.child for each in self._watched if each.child.spec.name.startswith("gateway")):
+            gateway.ask_to_stop()  # each takes the time that its calls take
         while self._watched:
             self._watched.pop().child.stop()
         stop_instances = [sys.executable, "-m", "workers.providers.local.stop", str(self._data_dir)]

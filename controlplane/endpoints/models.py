@@ -16,7 +16,8 @@ class Endpoint(models.Model):
     `generation` rises with every change of what is wanted, so that a controller that planned for the old wish notices.
     `claim_token` and `claim_expires_at` are the lease of the one worker that may act on it; `look_again_at` is when the
     next look is due. `why` is the last plan's sentence. `revision` is the revision in service, and `revisions` the newest
-    one there has been. `deployment_config` is the DeploymentConfig last given.
+    one there has been. `deployment_config` is the DeploymentConfig last given. While `home_paused_at` is set, by
+    `home_paused_by`, no coming-home move starts.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -38,6 +39,8 @@ class Endpoint(models.Model):
     look_again_at = models.DateTimeField()
     claim_token = models.UUIDField(null=True)
     claim_expires_at = models.DateTimeField(null=True)
+    home_paused_at = models.DateTimeField(null=True)
+    home_paused_by = models.CharField(max_length=160, blank=True, db_default="")
 
     class Meta:
         constraints = [models.UniqueConstraint("account", Lower("name"), name="endpoint_name_unique")]

@@ -2,13 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+
+from django.db.models import QuerySet
 
 from controlplane.auth.models import Account
 from controlplane.catalog.limits import limits_of
 from controlplane.catalog.models import Variant
 from controlplane.catalog.quotas import Demand, Usage, first_excess
 from controlplane.core.errors import ResourceLimitExceeded
-from controlplane.endpoints.models import EndpointVariant
+from controlplane.endpoints.models import EndpointVariant, VariantPool
 from controlplane.endpoints.states import Phase
 
 INACTIVE = (Phase.FAILED, Phase.DELETING)
@@ -54,21 +58,35 @@ def usage_of(account_id: str, wanted: Mapping[int, int]) -> Usage:
     """
     placed: Counter[str] = Counter()
     missing: Counter[tuple[str, ...]] = Counter()
-    rows = EndpointVariant.objects.filter(endpoint__account_id=account_id, retired_at=None)
-    for variant in rows.exclude(endpoint__phase__in=INACTIVE).select_related("endpoint").prefetch_related("pools"):
-        left = wanted.get(variant.id, _wanted(variant))
-        for pool in variant.pools.all():
-            serving = min(pool.current_count, left)
-            placed[pool.instance_type] += serving
+    for _, group in groupby(_standing(account_id), key=itemgetter(0)):
+        pools = list(group)
+        left = _wanted(wanted, *pools[0][:5])
+        for *_, instance_type, current in pools:
+            serving = min(current, left)
+            placed[instance_type] += serving
             left -= serving
-        missing[_types(variant)] += left
+        missing[tuple(pool[5] for pool in pools)] += left
     return Usage(placed, tuple(Demand(types, count) for types, count in missing.items() if count))
 
 
-def _wanted(variant: EndpointVariant) -> int:
-    if variant.revision == variant.endpoint.revision:
-        return variant.desired_count
-    return max(variant.desired_count, variant.full_count)
+def _standing(account_id: str) -> "QuerySet[VariantPool]":
+    """The pools of what the account's active endpoints have, variant by variant in the pools' own order.
+
+    As plain rows: whoever asks for more waits for this, and an account may have thousands of endpoints.
+    """
+    rows = VariantPool.objects.filter(variant__endpoint__account_id=account_id, variant__retired_at=None)
+    rows = rows.exclude(variant__endpoint__phase__in=INACTIVE).order_by("variant_id", "priority", "position")
+    return rows.values_list(
+        *("variant_id", "variant__revision", "variant__endpoint__revision", "variant__desired_count"),
+        *("variant__full_count", "instance_type", "current_count"),
+    )
+
+
+def _wanted(wanted: Mapping[int, int], variant_id: int, revision: int, in_service: int, desired: int, full: int) -> int:
+    """How many a variant counts with: as `wanted` says, else as stored; one still being rolled out counts whole."""
+    if variant_id in wanted:
+        return wanted[variant_id]
+    return desired if revision == in_service else max(desired, full)
 
 
 def _types(variant: EndpointVariant) -> tuple[str, ...]:

@@ -46,6 +46,11 @@ def wish(endpoint: Endpoint, phase: Phase, now: datetime, **facts: object) -> No
     )
 
 
+def look_again(endpoint: Endpoint, now: datetime) -> None:
+    """Have a locked endpoint planned anew at once, in the phase it is in; `tell` rings for it."""
+    Endpoint.objects.filter(pk=endpoint.pk).update(look_again_at=now, generation=F("generation") + 1)
+
+
 def tell(endpoint: Endpoint, reason: str, sentence: str, now: datetime) -> None:
     """Record the event and ring the workers' doorbell once the transaction is durable."""
     events.record(events.Subject(endpoint.account_id, "endpoint", endpoint.id, endpoint.name), reason, sentence, now=now)

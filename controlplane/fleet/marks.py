@@ -14,11 +14,6 @@ from controlplane.observability import events
 SOMEBODY_ELSE = "another account"
 
 
-def listed(account_id: str) -> list[CapacityMark]:
-    """Every mark, the latest first, as this account may see it."""
-    return shown_to(account_id, CapacityMark.objects.order_by("-marked_at", "id"))
-
-
 def shown_to(account_id: str, marks: Iterable[CapacityMark]) -> list[CapacityMark]:
     """The marks with the names of other accounts' endpoints left out; the rows are not to be saved."""
     rows = list(marks)
@@ -35,7 +30,21 @@ def forget(account_id: str, mark_id: int, now: datetime) -> None:
         mark = CapacityMark.objects.select_for_update().filter(pk=mark_id).first()
         if mark is None:
             raise ResourceNotFound(f"There is no capacity mark {mark_id}.")
-        sentence = f"The mark on {mark.instance_type} in {mark.zone} ({mark.market}) is forgotten: the next search asks it."
-        subject = events.Subject(account_id, "capacity-mark", UUID(int=mark.pk), mark.instance_type)
-        events.record(subject, "MarkForgotten", sentence, now=now)
-        mark.delete()
+        _forget(account_id, mark, now)
+
+
+def forget_type(account_id: str, instance_type: str, now: datetime, zone: str = "") -> int:
+    """Forget what is remembered of a type, in one zone where it is named; returns how many marks there were."""
+    where = {"instance_type": instance_type, **({"zone": zone} if zone else {})}
+    with transaction.atomic():
+        found = list(CapacityMark.objects.select_for_update().filter(**where).order_by("id"))
+        for mark in found:
+            _forget(account_id, mark, now)
+    return len(found)
+
+
+def _forget(account_id: str, mark: CapacityMark, now: datetime) -> None:
+    sentence = f"The mark on {mark.instance_type} in {mark.zone} ({mark.market}) is forgotten: the next search asks it."
+    subject = events.Subject(account_id, "capacity-mark", UUID(int=mark.pk), mark.instance_type)
+    events.record(subject, "MarkForgotten", sentence, now=now)
+    mark.delete()

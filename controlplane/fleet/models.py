@@ -3,7 +3,7 @@
 from django.db import models
 
 from controlplane.endpoints.models import Endpoint, EndpointVariant, VariantPool
-from controlplane.fleet.states import AttemptStage, InstanceStage
+from controlplane.fleet.states import AttemptStage, InstanceStage, Leave
 
 
 class Instance(models.Model):
@@ -11,7 +11,8 @@ class Instance(models.Model):
 
     `stage` has a clock (`stage_since`) and a reason. Rows of ended instances stay until their variant is deleted.
     `hourly_price` (US dollars) is the price known at its launch. `replaces` is the instance whose place it is to take (a
-    coming-home move), `ends_at` when the provider announced to take it away.
+    coming-home move), `ends_at` when the provider announced to take it away. `leave` is how an operator wants it gone,
+    `leave_asked_by` who.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -35,13 +36,20 @@ class Instance(models.Model):
     terminate_asked_at = models.DateTimeField(null=True)
     replaces = models.UUIDField(null=True)
     ends_at = models.DateTimeField(null=True)
+    leave = models.CharField(max_length=8, choices=Leave.choices, blank=True, db_default="")
+    leave_asked_at = models.DateTimeField(null=True)
+    leave_asked_by = models.CharField(max_length=160, blank=True, db_default="")
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["provider", "provider_id", "launched_at"], name="instance_identity"),
             models.UniqueConstraint(fields=["token"], name="instance_token_unique"),
         ]
-        indexes = [models.Index(fields=["endpoint", "stage"], name="instance_by_endpoint")]
+        indexes = [
+            models.Index(fields=["endpoint", "stage"], name="instance_by_endpoint"),
+            models.Index(fields=["stage", "stage_since"], name="instance_by_stage"),
+            models.Index(fields=["launched_at"], name="instance_by_launch"),
+        ]
 
 
 class LaunchAttempt(models.Model):

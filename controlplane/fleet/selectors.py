@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import Count, Max, Q
 
 from controlplane.catalog.limits import limits_of
-from controlplane.catalog.prices import hourly_price
+from controlplane.catalog.prices import price_in, price_table
 from controlplane.catalog.quotas import ALL, room
 from controlplane.core.offerings import Mark, Offering, Pool
 from controlplane.endpoints.models import EndpointVariant
@@ -74,13 +74,14 @@ def offerings_of(
     `room` is what `quota_room` gave, or empty where quotas are somebody else's matter.
     """
     places = [(market, zone) for market in markets for zone in zones]
+    prices = price_table()
     return tuple(
         Offering(
             pool,
             zone,
             marks.get((pool.instance_type, zone, market)),
             market,
-            hourly_price(pool.instance_type, market),
+            price_in(prices, pool.instance_type, market),
             room_for(pool.instance_type, room),
         )
         for pool in pools
@@ -152,18 +153,19 @@ def tries_of(variants: Iterable[EndpointVariant]) -> dict[Key, Tries]:
 
 def stays_of(endpoint_id: UUID) -> list[Stay]:
     """The times of all instances of an endpoint that are still told of, in the order of their launch."""
-    rows = Instance.objects.filter(endpoint_id=endpoint_id).select_related("variant").order_by("launched_at", "id")
-    return [
-        Stay(
-            row.variant.name,
-            row.instance_type,
-            row.market,
-            as_float(row.hourly_price),
-            row.launched_at,
-            row.stage_since if row.stage == InstanceStage.TERMINATED else None,
-        )
-        for row in rows
-    ]
+    return stays_by_endpoint([endpoint_id])[endpoint_id]
+
+
+def stays_by_endpoint(endpoint_ids: Collection[UUID]) -> dict[UUID, list[Stay]]:
+    """`stays_of` for each of these endpoints; one query."""
+    found: dict[UUID, list[Stay]] = {endpoint_id: [] for endpoint_id in endpoint_ids}
+    rows = Instance.objects.filter(endpoint_id__in=endpoint_ids).select_related("variant").order_by("launched_at", "id")
+    for row in rows:
+        ended_at = row.stage_since if row.stage == InstanceStage.TERMINATED else None
+        price = as_float(row.hourly_price)
+        stay = Stay(row.variant.name, row.instance_type, row.market, price, row.launched_at, ended_at)
+        found[row.endpoint_id].append(stay)
+    return found
 
 
 def as_float(price: Decimal | None) -> float | None:

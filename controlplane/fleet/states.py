@@ -36,6 +36,17 @@ class InstanceStage(models.TextChoices):
     TERMINATED = "terminated"
 
 
+class Leave(models.TextChoices):
+    """How an operator wants an instance gone; blank: not at all. The planner does it (`workers.fleet.plan`).
+
+    DRAIN: at once, so that the fleet is one short until a replacement serves. REPLACE: only once a replacement serves;
+    while the endpoint is being created or changed, after that.
+    """
+
+    DRAIN = "drain"
+    REPLACE = "replace"
+
+
 class AttemptStage(models.TextChoices):
     """See the graph in the module docstring."""
 

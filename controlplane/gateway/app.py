@@ -5,19 +5,20 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, Protocol
 
 from psycopg_pool import AsyncConnectionPool
 
 from controlplane.auth.sigv4 import scope_of
-from controlplane.core.errors import ApiError, UnknownOperationException
+from controlplane.core.errors import ApiError, MethodNotAllowed, UnknownOperationException
 from controlplane.gateway import counting, heartbeat, openai
 from controlplane.gateway.asynchronous import AsyncInvoker
 from controlplane.gateway.capture import Capturer
 from controlplane.gateway.capture_store import CaptureStore
 from controlplane.gateway.carry import Carrier
 from controlplane.gateway.directory import Directory
-from controlplane.gateway.http import LOGGED_STATUSES, ClientGone, Message, Receive, Request, Send
+from controlplane.gateway.error_forms import form_of
+from controlplane.gateway.http import ClientGone, Message, Receive, Request, Send, log_refusal
 from controlplane.gateway.invoke import Invoker
 from controlplane.gateway.probes import Probes
 from controlplane.gateway.relay import Relay
@@ -30,7 +31,7 @@ from controlplane.invocations.accept import Acceptor
 from controlplane.routing.balancer import Balancer
 from controlplane.routing.policies import InFlight
 from controlplane.routing.upstream import UpstreamClient, UpstreamError
-from controlplane.wire.errors import WireResponse, hide, json11_error, runtime_error
+from controlplane.wire.errors import WireResponse, hide
 
 POOL_SIZE = 6
 RESTART_SECONDS = 1.0
@@ -41,6 +42,13 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[Request], Awaitable[None]]
 BackgroundWork = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Taskless(Protocol):
+    """A call that is carried without a task."""
+
+    def cut_off(self) -> None:
+        """End it, and tell its caller."""
 
 
 class Gateway:
@@ -61,7 +69,7 @@ class Gateway:
         self._counts = counting.Counts()
         self._sessions = Sessions(self._pool)
         self._capturer = Capturer(CaptureStore(settings.s3_endpoint_url, settings.region), settings.capture_seconds)
-        carrier = Carrier(
+        self.carrier = Carrier(
             self._directory,
             self._upstream,
             self._balancer,
@@ -70,16 +78,19 @@ class Gateway:
             self._capturer,
             settings.region,
         )
-        self._shadows = Shadows(carrier)
-        carrier.on_dispatch.append(self._shadows.copy)
-        self._openai = openai.OpenAI(settings, carrier)
+        self._shadows = Shadows(self.carrier)
+        self.carrier.on_dispatch.append(self._shadows.copy)
+        self.openai = openai.OpenAI(settings, self.carrier)
+        self.invoker = Invoker(settings, self.carrier)
         self.async_invoker = AsyncInvoker(settings, self._directory, self._acceptor)
         self._relay = Relay(self._upstream, settings.api_address, settings.store_address)
         self._probes = Probes(self._directory, self._pool, self._upstream, settings.api_address, settings.redis_url)
         self._tasks = AsyncExitStack()
+        self.under_way: set[Taskless] = set()
+        """The calls on the express way, which the server has no tasks of."""
         self._verbs = {
-            "invocations": Invoker(settings, carrier).invoke,
-            "invocations-response-stream": Streamer(settings, carrier).invoke,
+            "invocations": self.invoker.invoke,
+            "invocations-response-stream": Streamer(settings, self.carrier).invoke,
             "async-invocations": self.async_invoker.invoke,
         }
 
@@ -88,14 +99,15 @@ class Gateway:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            await self._answer(Request.of(scope, receive, send))
+            request = Request.of(scope, receive, send)
+            await self.guarded(request, self._route(request))
         else:
             await send({"type": "websocket.close"})
 
-    async def _answer(self, request: Request) -> None:
-        """Route one request; an error before the first byte is answered in the form of the path's protocol."""
+    async def guarded(self, request: Request, work: Awaitable[None]) -> None:
+        """Have a request answered; an error before the first byte is answered in the form of the path's protocol."""
         try:
-            await self._route(request)
+            await work
         except ClientGone:
             return
         except ApiError as error:
@@ -109,10 +121,8 @@ class Gateway:
         if request.has_started:
             self._cut_off(request, error)
             return
-        if error.status in LOGGED_STATUSES:
-            log.warning("request %s %r: %d %s", request.request_id, request.raw_path, error.status, error.code)
-        to_error = runtime_error if _RUNTIME_PATH.fullmatch(request.raw_path) else json11_error
-        await request.respond(to_error(error, request.request_id))
+        log_refusal(error, request.request_id, request.raw_path)
+        await request.respond(form_of(request.raw_path)(error, request.request_id))
 
     def _cut_off(self, request: Request, fault: Exception) -> None:
         """Leave the answer incomplete: the server closes the connection, and no half of an answer looks like a whole."""
@@ -125,7 +135,7 @@ class Gateway:
         elif request.raw_path in ("/healthz", "/readyz"):
             await request.respond(await self._probe(request))
         elif match := openai.PATH.fullmatch(request.raw_path):
-            await self._openai.answer(request, match)
+            await self.openai.answer(request, match)
         elif match := _RUNTIME_PATH.fullmatch(request.raw_path):
             await self._runtime(request, match["name"], match["verb"])
         else:
@@ -143,9 +153,7 @@ class Gateway:
             error.status = 404
             raise error
         if request.method != "POST":
-            error = UnknownOperationException(f"{request.method} is not allowed here; use POST.")
-            error.status = 405
-            raise error
+            raise MethodNotAllowed(request.method, "POST")
         await handler(request, name)
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -161,6 +169,8 @@ class Gateway:
         self._start(lambda: counting.report(self._counts, self._pool))
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        for call in list(self.under_way):
+            call.cut_off()
         await self._tasks.aclose()
         await self._shadows.close()
         await counting.write(self._counts, self._pool)

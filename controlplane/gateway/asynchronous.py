@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import Any, cast
 from uuid import UUID
 
-from controlplane.auth.sigv4 import Key, SignedRequest, verify
+from controlplane.auth.sigv4 import SignedRequest, verify
 from controlplane.core import clock
 from controlplane.core.errors import ApiError, ValidationError
 from controlplane.core.ids import UuidSource
-from controlplane.gateway.admission import admit, serving_route
+from controlplane.gateway.admission import Caller, admit, serving_route
 from controlplane.gateway.directory import Directory
 from controlplane.gateway.http import Request
 from controlplane.gateway.settings import Settings
@@ -55,6 +55,8 @@ class AsyncInvoker:
 
     def at_once(self, signed: SignedRequest, endpoint_name: str, body: bytes) -> Accepted | None:
         """What `invoke` would store, where all that it takes is in memory; None where `invoke` must wait or refuse."""
+        if len(body) > INLINE_LIMIT_BYTES:
+            return None
         try:
             region, find_key = self.settings.region, self.directory.keys.find
             key = verify(signed, find_key, region=region, service=SERVICE, now=clock.now())
@@ -66,8 +68,8 @@ class AsyncInvoker:
             return None
         return _accepted(route, params, self.draw)
 
-    async def _accept(self, key: Key, params: dict[str, Any]) -> Accepted:
-        route = await serving_route(self.directory, key, params["EndpointName"], is_async=True)
+    async def _accept(self, caller: Caller, params: dict[str, Any]) -> Accepted:
+        route = await serving_route(self.directory, caller, params["EndpointName"], is_async=True)
         accepted = _accepted(route, params, self.draw)
         try:
             await self.acceptor.accept(accepted)

@@ -1,9 +1,9 @@
-"""What the gateway knows, kept fresh: the routing table and the access keys.
+"""What the gateway knows, kept fresh: the routing table, the access keys and the API tokens.
 
     start, reconnect      load everything
     NOTIFY                fetch the endpoint it names
     a name, a key unknown ask before saying so
-    every 2 s             compare all revisions (a notification may be missed: level, not edge), read the keys again
+    every 2 s             compare all revisions (a notification may be missed: level, not edge), read keys and tokens again
 
 The table is replaced by one assignment. With the database away the last one keeps serving and its age grows; what it
 does not hold can then be neither served nor denied, and the caller is told to come back.
@@ -11,7 +11,7 @@ does not hold can then be neither served nor denied, and the caller is told to c
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +22,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from controlplane.core import clock
 from controlplane.core.errors import ServiceUnavailable
 from controlplane.gateway.keys import KeyRing
+from controlplane.gateway.tokens import TokenRing
 from controlplane.routing.table import Route, Table, decode
 
 CHANNEL = "headrace_routing"
@@ -53,7 +54,9 @@ class Directory:
         self._revisions: dict[UUID, int] = {}
         self._fresh_at: float | None = None
         self._keys_asked_at = float("-inf")
+        self._next_asking: asyncio.Task[None] | None = None
         self.keys = KeyRing(secret_key)
+        self.tokens = TokenRing()
         self.table = Table()
 
     @property
@@ -81,12 +84,19 @@ class Directory:
 
     async def knows_key(self, access_key_id: str) -> bool:
         """Whether there is such a key, however new; raises ServiceUnavailable when none was ever read."""
-        if self.keys.find(access_key_id) is None and clock.monotonic() - self._keys_asked_at >= ASK_SECONDS:
-            self._keys_asked_at = clock.monotonic()  # strangers cost one query a second, however many they are
-            await self._ask_for_keys()
+        return await self._knows(lambda: self.keys.find(access_key_id) is not None)
+
+    async def knows_token(self, digest: str) -> bool:
+        """Whether there is an API token of this digest, as `knows_key`."""
+        return await self._knows(lambda: self.tokens.knows(digest))
+
+    async def _knows(self, is_known: Callable[[], bool]) -> bool:
+        if not is_known():
+            self._next_asking = self._next_asking or asyncio.create_task(self._ask_in_turn())
+            await asyncio.shield(self._next_asking)
         if self._fresh_at is None:
             raise ServiceUnavailable("The gateway has just started and knows nothing yet. Try again in a moment.")
-        return self.keys.find(access_key_id) is not None
+        return is_known()
 
     def forget(self, endpoint_id: UUID) -> None:
         """Drop an endpoint that was found to be gone, so that the next call looks it up."""
@@ -120,6 +130,7 @@ class Directory:
             self.forget(key)
         await self._fetch(connection, changed)
         await self.keys.read(connection)
+        await self.tokens.read(connection)
         self._fresh_at = clock.monotonic()
 
     async def _look_up(self, account_id: str, endpoint_name: str) -> None:
@@ -130,12 +141,19 @@ class Directory:
         except DATABASE_FAULTS as error:
             raise ServiceUnavailable("The endpoint cannot be looked up now. Try again in a moment.") from error
 
+    async def _ask_in_turn(self) -> None:
+        """Strangers cost one query a second, however many they are; whoever comes before it is sent waits for it."""
+        await asyncio.sleep(self._keys_asked_at + ASK_SECONDS - clock.monotonic())
+        self._keys_asked_at, self._next_asking = clock.monotonic(), None
+        await self._ask_for_keys()
+
     async def _ask_for_keys(self) -> None:
         try:
             async with asyncio.timeout(ASK_SECONDS), self._pool.connection(timeout=ASK_SECONDS) as connection:
                 await self.keys.read(connection)
+                await self.tokens.read(connection)
         except DATABASE_FAULTS as error:
-            log.warning("the access keys cannot be read: %s", error)
+            log.warning("the access keys and tokens cannot be read: %s", error)
 
     async def _fetch(self, connection: AsyncConnection[Any], endpoint_ids: Iterable[UUID]) -> None:
         wanted = list(endpoint_ids)

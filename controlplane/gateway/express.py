@@ -12,6 +12,7 @@ not plainly good is given to that. A task, a cycle and eight awaits a call cost 
 import asyncio
 import logging
 import re
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
@@ -19,15 +20,19 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCy
 from controlplane.auth.sigv4 import SignedRequest, body_hash
 from controlplane.gateway.app import Gateway
 from controlplane.gateway.asynchronous import answer_of
+from controlplane.gateway.http import Message, Receive, Send
 from controlplane.gateway.protocol import CautiousHttpProtocol
 from controlplane.invocations.accept import WAIT_SECONDS, Accepted, EndpointGone, too_late
+from controlplane.routing.upstream import Headers
 from controlplane.wire.errors import WireResponse, hide, runtime_error
 
 _PATH = re.compile(rb"/endpoints/([A-Za-z0-9-]{1,63})/async-invocations")
 """Without a query and with nothing to decode; what else may be legal goes the ordinary way."""
 
 if TYPE_CHECKING:
-    from uvicorn._types import HTTPScope
+    from uvicorn._types import ASGI3Application, HTTPScope
+
+App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
@@ -143,31 +148,38 @@ class ExpressHttpProtocol(CautiousHttpProtocol):
         fault = None if done.cancelled() else done.exception()
         if isinstance(fault, EndpointGone):
             self._invoker.directory.forget(accepted.endpoint_id)
-            self._start_over(cycle)
+            self.start_over(cycle)
         elif done.cancelled():
             log.warning("request %s: %s", cycle.request_id, too_late())
-            self._answer(cycle, runtime_error(too_late(), cycle.request_id))
+            self.answer(cycle, runtime_error(too_late(), cycle.request_id))
         elif fault is not None:
-            self._answer(cycle, runtime_error(hide(fault, cycle.request_id), cycle.request_id))
+            self.answer(cycle, runtime_error(hide(fault, cycle.request_id), cycle.request_id))
         else:
-            self._answer(cycle, answer_of(accepted, cycle.request_id))
+            self.answer(cycle, answer_of(accepted, cycle.request_id))
 
-    def _answer(self, cycle: ExpressCycle, answer: WireResponse) -> None:
-        """Write a whole answer and let the connection go on, or end."""
+    def answer(self, cycle: ExpressCycle, answer: WireResponse) -> None:
+        """Write a whole answer of the wire library."""
+        self.write_whole(cycle, answer.status, _encoded(answer), answer.body)
+
+    def write_whole(self, cycle: ExpressCycle, status: int, headers: Headers, body: bytes) -> None:
+        """Write a whole answer, its length added, and let the connection go on, or end."""
         cycle.response_complete = True
         if cycle.disconnected or self.transport.is_closing():
             return
-        fields = [*self.server_state.default_headers, *_encoded(answer)]
+        fields = [*self.server_state.default_headers, *headers, (b"content-length", b"%d" % len(body))]
         if not cycle.keep_alive:
             fields.append((b"connection", b"close"))
         lines = [b"%b: %b\r\n" % field for field in fields]
-        self.transport.write(b"".join([STATUS_LINE[answer.status], *lines, b"\r\n", answer.body]))
+        self.transport.write(b"".join([STATUS_LINE[status], *lines, b"\r\n", body]))
         if not cycle.keep_alive:
             self.transport.close()
         self.on_response_complete()
 
-    def _start_over(self, cycle: ExpressCycle) -> None:
-        """Give a request that was taken to the ordinary way after all, in its place before those that came after it."""
+    def start_over(self, cycle: ExpressCycle, app: App | None = None) -> None:
+        """Give a request that was taken to the ordinary way after all, in its place before those that came after it.
+
+        `app` is what answers it there, the whole application where none is given.
+        """
         scope = cycle.scope
         scope["method"], scope["query_string"] = "POST", b""
         scope["path"], scope["raw_path"] = cycle.path, cycle.path.encode()
@@ -191,10 +203,9 @@ class ExpressHttpProtocol(CautiousHttpProtocol):
         cycle.response_complete = True
         if self.cycle is cycle:  # type: ignore[comparison-overlap]
             self.cycle = ordinary
-        self._start_asgi_task(ordinary, self.app)
+        self._start_asgi_task(ordinary, cast("ASGI3Application", app or self.app))
 
 
-def _encoded(answer: WireResponse) -> list[tuple[bytes, bytes]]:
-    """The headers of an answer, its length among them."""
-    headers = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.headers]
-    return [*headers, (b"content-length", b"%d" % len(answer.body))]
+def _encoded(answer: WireResponse) -> Headers:
+    """The headers of an answer as the ordinary way writes them: names in lower case."""
+    return [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.headers]

@@ -2,11 +2,12 @@
 
 import asyncio
 import hashlib
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from controlplane.auth.sigv4 import SignedRequest
+from controlplane.auth.sigv4 import SignedRequest, body_hash
 from controlplane.core.errors import ApiError, RequestTimeout
 from controlplane.core.ids import new_uuid
 from controlplane.gateway.patience import Patience
@@ -18,14 +19,44 @@ BODY_SECONDS = 120.0
 STALL_SECONDS = 60.0
 """How long a client may go without sending the next piece of a body that is passed on, or a piece of its answer unread."""
 
-LOGGED_STATUSES = frozenset({424, 500, 503})
+_LOGGED_STATUSES = frozenset({424, 500, 503})
 """Statuses of which the log has a line: something other than the caller has failed."""
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 RawHeaders = Iterable[tuple[bytes, bytes]]
+
+
+@dataclass(slots=True)
+class WholeRequest:
+    """A POST that is there as a whole, without a query; header names in lower case, values latin-1 text.
+
+    `operation` is what follows the endpoint's name in its path.
+    """
+
+    path: str
+    endpoint_name: str
+    operation: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        """The first value of a header (lower-case name)."""
+        return next((value for key, value in self.headers if key == name), None)
+
+    def signed(self) -> SignedRequest:
+        """The request as the signature covers it."""
+        return SignedRequest("POST", self.path, "", self.headers, body_hash(self.body))
+
+
+def log_refusal(error: ApiError, request_id: str, raw_path: str) -> None:
+    """Leave a line in the log about a request that ends in this error, if it is not the caller's."""
+    if error.status in _LOGGED_STATUSES:
+        log.warning("request %s %r: %d %s", request_id, raw_path, error.status, error.code)
 
 
 class ClientGone(Exception):

@@ -15,10 +15,21 @@ TIMED_OUT = (
     "Your invocation timed out while waiting for a response from container primary. Review the latency metrics for each "
     "container in Amazon CloudWatch, resolve the issue, and try again."
 )
+CUT_OFF = "The gateway was stopped before the container had answered."
 UNREACHED = "The container could not be reached."
 
 _QUOTED_CHARACTERS = 1024
 """Of the container's words; the message may hold 2,048 characters."""
+
+
+class Unreached(ModelError):
+    """No connection to a container could be made, so that none was asked anything."""
+
+
+def unreached(route: Route, region: str) -> Unreached:
+    """The error for a call that no container of `route` was there for."""
+    error = model_error(route, region, NO_STATUS, UNREACHED)
+    return Unreached(error.message, error.extra)
 
 
 def model_error(route: Route, region: str, status: int, text: str) -> ModelError:

@@ -4,7 +4,8 @@
     400   the request, the endpoint       404, 405   nothing is served there
     408   the body came too late          413        the body is too large
     424   the container gave no answer: it may have run, so that nobody may repeat it
-    503   no instance now; Retry-After    the rest   the container's own status
+    503   no instance now, or none that can be reached: it was asked nothing; with Retry-After
+    The rest is the container's own status.
 
 OpenAI's clients repeat 408, 409, 429 and everything from 500 on by themselves. Source: contract, data plane 2.3.
 """
@@ -15,6 +16,7 @@ from typing import cast
 from controlplane.core.errors import (
     ApiError,
     AuthenticationError,
+    MethodNotAllowed,
     MissingAuthenticationToken,
     ModelError,
     ServiceUnavailable,
@@ -47,6 +49,8 @@ def answer(error: ApiError, request_id: str) -> WireResponse:
     retry = error.extra.get(_RETRY_AFTER, RETRY_SECONDS if isinstance(error, ServiceUnavailable) else None)
     if retry is not None:
         headers.append(("Retry-After", str(retry)))
+    if isinstance(error, MethodNotAllowed):
+        headers.append(("Allow", error.allowed))
     return WireResponse(status, tuple(headers), dump({"error": document}))
 
 
@@ -56,10 +60,10 @@ def with_retry(error: ApiError, retry_after: str) -> ApiError:
     return error
 
 
-def not_served(status: int, message: str) -> ApiError:
-    """The error for a path or a method that is not served."""
+def not_found(message: str) -> ApiError:
+    """The error for a path at which nothing is served."""
     error = UnknownOperationException(message)
-    error.status = status
+    error.status = 404
     return error
 
 

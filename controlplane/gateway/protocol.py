@@ -14,7 +14,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from controlplane.core import clock
 from controlplane.core.errors import ApiError, SerializationException
 from controlplane.core.ids import new_uuid
-from controlplane.wire.errors import WireResponse, json11_error
+from controlplane.gateway.error_forms import form_of
+from controlplane.wire.errors import WireResponse
 
 HEAD_SECONDS = 30.0
 HEAD_BYTES = 64 * 1024
@@ -27,40 +28,48 @@ class CautiousHttpProtocol(HttpToolsProtocol):
     """Closes a connection on which no whole head arrives within HEAD_SECONDS of its opening, or of the head's start."""
 
     _head_timer: asyncio.TimerHandle | None = None
+    _is_in_head = True
+    """Whether a head is expected, or has begun and is not there yet."""
+
     _head_bytes = 0
+    _read_bytes = 0
     _is_too_large = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._expect_head()
+        self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_came()
+        self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._head_timer is not None:
+        self._read_bytes = len(data)
+        if self._is_in_head:
             self._head_bytes += len(data)
         super().data_received(data)
-        # The parser hands a field on once it is whole, which may be never.
-        if self._head_timer is not None and self._head_bytes > HEAD_BYTES:
-            self._is_too_large = True
-            self.send_400_response("")
+        if self._is_in_head:  # one that comes in one piece, as most do, needs no timer
+            self._wait_for_head()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._expect_head()
+        if not self._is_in_head:
+            self._is_in_head, self._head_bytes = True, 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        super().on_header(name, value)
+        # As the base does it, whose call would cost as much as the rest of it.
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
         if len(self.headers) > HEAD_FIELDS:
             self._give_up()
 
     def on_headers_complete(self) -> None:
-        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-        if size > HEAD_BYTES:
+        if self._head_bytes + self._read_bytes > HEAD_BYTES and self._head_size() > HEAD_BYTES:
             self._give_up()
-        self._head_came()
+        self._is_in_head = False
+        self._stop_waiting()
         self._begin_cycle()
 
     def _begin_cycle(self) -> None:
@@ -74,7 +83,8 @@ class CautiousHttpProtocol(HttpToolsProtocol):
         """
         is_answering = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
         if not self.transport.is_closing() and not is_answering:
-            self.transport.write(_whole(json11_error(self._error(msg), str(new_uuid()))))
+            path = getattr(self, "url", b"").partition(b"?")[0].decode("latin-1")  # what there is of it
+            self.transport.write(_whole(form_of(path)(self._error(msg), str(new_uuid()))))
         self.transport.close()
 
     def _error(self, text: str) -> ApiError:
@@ -89,12 +99,18 @@ class CautiousHttpProtocol(HttpToolsProtocol):
         self._is_too_large = True
         raise ValueError("the head of the request is too large")
 
-    def _expect_head(self) -> None:
+    def _head_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+
+    def _wait_for_head(self) -> None:
+        """Wait for the rest of a head, for so long and for so much."""
         if self._head_timer is None:
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
-            self._head_bytes = 0
+        if self._head_bytes > HEAD_BYTES:  # the parser hands a field on once it is whole, which may be never
+            self._is_too_large = True
+            self.send_400_response("")
 
-    def _head_came(self) -> None:
+    def _stop_waiting(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from controlplane.core.gateways import DRAIN_SECONDS, drain_seconds, gateways
 from controlplane.invocations.inputs import HOSTS_SETTING, hosts_of
 from controlplane.routing.balancer import SLOW_START_SECONDS
 from controlplane.routing.weights import read_type_weights
@@ -13,7 +14,7 @@ from controlplane.routing.weights import read_type_weights
 
 @dataclass(frozen=True)
 class Settings:
-    """Addresses are host:port; sizes in bytes, durations in seconds."""
+    """Addresses are host:port; sizes in bytes, durations in seconds. `gateways` processes share the port."""
 
     host: str
     port: int
@@ -33,6 +34,8 @@ class Settings:
     capture_seconds: float = 10.0
     type_weights: Mapping[str, float] = field(default_factory=dict)
     slow_start_seconds: float = SLOW_START_SECONDS
+    gateways: int = 1
+    drain_seconds: int = DRAIN_SECONDS
 
     @classmethod
     def read(cls, env: Mapping[str, str] = os.environ) -> "Settings":
@@ -53,6 +56,8 @@ class Settings:
             input_hosts=hosts_of(env.get(HOSTS_SETTING, "")),
             type_weights=read_type_weights(env.get("HEADRACE_TYPE_WEIGHTS", "")),
             slow_start_seconds=float(env.get("HEADRACE_SLOW_START_SECONDS") or SLOW_START_SECONDS),
+            gateways=gateways(env),
+            drain_seconds=drain_seconds(env),
             s3_endpoint_url=env.get("HEADRACE_S3_ENDPOINT_URL") or "",
             capture_seconds=float(env.get("HEADRACE_CAPTURE_SECONDS") or 10),
             openai_takes_signatures=env.get("HEADRACE_OPENAI_SIGV4") == "1",

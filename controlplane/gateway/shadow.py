@@ -10,13 +10,14 @@ that is slow or dead costs that much and then nothing. A call within a session i
 import asyncio
 import logging
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from controlplane.core import clock
 from controlplane.core.errors import ApiError, ServiceUnavailable
 from controlplane.gateway.admission import serving_route
-from controlplane.gateway.carry import Answer, Carrier, Choice, Errand, asked, note_failure
+from controlplane.gateway.carry import Carrier
 from controlplane.gateway.counting import Call
+from controlplane.gateway.errand import Answer, Choice, Errand, asked, note_failure
 from controlplane.gateway.patience import Patience
 from controlplane.routing.shadows import shadow_of
 from controlplane.routing.table import Route, VariantRoute
@@ -55,7 +56,7 @@ class Shadows:
             self._drop()
             return
         self._held_bytes += size
-        task = asyncio.get_running_loop().create_task(self._carry(replace(errand, deliver=self._forget), shadow))
+        task = asyncio.get_running_loop().create_task(self._carry(errand, shadow))
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._ended(done, size))
 
@@ -91,10 +92,10 @@ class Shadows:
     async def _call(self, errand: Errand, shadow: VariantRoute, call: Call) -> None:
         """Nothing is awaited from the look at the table until the copy is counted, as for any call."""
         carrier = self.carrier
-        route = await serving_route(carrier.directory, errand.key, errand.params["EndpointName"], is_async=False)
+        route = await serving_route(carrier.directory, errand.caller, errand.params["EndpointName"], is_async=False)
         call.route, call.variant = route, _present(route, shadow)
         target = carrier.balancer.choose(route.endpoint_id, call.variant, asked(errand), clock.monotonic())
-        await carrier.call(errand, Choice(route, call.variant, target, call))
+        await carrier.call(errand, self._forget, Choice(route, call.variant, target, call))
 
     async def _forget(self, choice: Choice, answer: Answer, patience: Patience) -> None:
         try:

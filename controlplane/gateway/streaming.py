@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from controlplane.core import clock
 from controlplane.core.errors import ValidationError
 from controlplane.gateway.admission import admit
-from controlplane.gateway.carry import Answer, Carrier, Choice, Errand, container_request
+from controlplane.gateway.carry import Carrier
 from controlplane.gateway.counting import Call
+from controlplane.gateway.errand import Answer, Choice, Errand, container_request
 from controlplane.gateway.http import Request
 from controlplane.gateway.invoke import ERROR_BODY_BYTES, after, common_headers, first_part
 from controlplane.gateway.patience import Patience
@@ -58,7 +59,7 @@ class Streamer:
 
         seconds = self.settings.stream_timeout_seconds
         with suppress(_Told):
-            await self.carrier.carry(request, Errand(key, params, container_request(params), seconds, deliver), call)
+            await self.carrier.carry(request, Errand(key, params, container_request(params), seconds), deliver, call)
 
     async def _answer(self, request: Request, choice: Choice, answer: Answer) -> None:
         pieces = until(stream_deadline(choice, self.settings), answer.pieces)
@@ -121,5 +122,5 @@ def _answer_headers(request: Request, choice: Choice, answer: Answer) -> list[tu
     return [
         (b"content-type", eventstream.CONTENT_TYPE.encode()),
         (b"x-amzn-sagemaker-content-type", content_type),
-        *common_headers(request, choice, answer),
+        *common_headers(request.request_id, choice, answer),
     ]

@@ -14,18 +14,19 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 import psycopg
-from psycopg import pq
-from psycopg.adapt import Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from controlplane.core.errors import ServiceUnavailable
 from controlplane.invocations import columns
+from controlplane.invocations.arrays import Array, understand
 
 CHANNEL = "headrace_async"
+"""Its notifications name the endpoint (its id) at which something was queued; blank means any."""
+
 CANCELLED_NOTICE = "cancelled"
 """The payload of a notification after which workers look for leases that they have lost."""
 
@@ -65,7 +66,7 @@ WITH row AS (
   INSERT INTO invocations_asyncpayload (invocation_id, body)
   SELECT row.id, row.body FROM row JOIN invocation USING (id) WHERE row.input_location = ''
 ), notified AS (
-  SELECT pg_notify(%s, '')
+  SELECT count(pg_notify(%s, endpoint_id::text)) FROM (SELECT DISTINCT endpoint_id FROM row) AS named
 )
 SELECT row.id FROM row, notified
 """
@@ -186,7 +187,7 @@ class Acceptor:
         """Store what somebody still waits for: a caller that gave up was told so, and a new request may follow."""
         while batch := [each for each in batch if not each[1].done()]:
             try:
-                stored = await self._insert([request for request, _ in batch])
+                stored = await self.insert([request for request, _ in batch])
             except _DATABASE_AWAY as error:
                 log.warning("%d request(s) cannot be stored now: %s", len(batch), error)
                 await asyncio.sleep(RETRY_SECONDS)
@@ -203,31 +204,18 @@ class Acceptor:
             for each in batch:
                 await self._store([each])
 
-    async def _insert(self, requests: Sequence[Accepted]) -> set[UUID]:
+    async def insert(self, requests: Sequence[Accepted]) -> set[UUID]:
         """Store them in one transaction; returns the ids of those whose endpoint still exists."""
         rows = zip(*(request.columns for request in requests), strict=True)
-        arrays = [_Array(pack(column)) for pack, column in zip(_PACKERS, rows, strict=True)]
+        arrays = [Array(pack(column)) for pack, column in zip(_PACKERS, rows, strict=True)]
         async with self._pool.connection(timeout=WAIT_SECONDS) as connection:
-            connection.adapters.register_dumper(_Array, _ArrayDumper)
+            await understand(connection)
             # One statement on a connection in autocommit: the transaction costs a single round trip.
             done = await connection.execute(_INSERT, [*arrays, CHANNEL], prepare=True)
             return {row[0] for row in await done.fetchall()}
 
 
 _Waiting = tuple[Accepted, "asyncio.Future[None]"]
-
-
-class _Array(NamedTuple):
-    """A column in binary form; the statement's cast says of which type."""
-
-    data: bytes
-
-
-class _ArrayDumper(Dumper):
-    format = pq.Format.BINARY
-
-    def dump(self, obj: _Array) -> bytes:
-        return obj.data
 
 
 def too_late() -> ServiceUnavailable:

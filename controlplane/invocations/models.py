@@ -65,6 +65,7 @@ class AsyncInvocation(models.Model):
     `is_storing` is set before the output object is written, so that whoever resumes looks for it before running the model
     again. `outcome_text` and `failure_kind` are the failure, decided durably before the failure object is written.
 
+    `redriven_at` is when it was put back for the last time, null if never: its wait and its time to live begin then.
     `timeline` lists the steps since acceptance, each `[time in ISO 8601, step, attempt, detail]` (see
     `invocations.steps`); each is appended by the UPDATE that makes it true. `redrives` counts how often
     it was put back after it had failed.
@@ -97,6 +98,7 @@ class AsyncInvocation(models.Model):
     failure_kind = models.CharField(max_length=24, choices=FailureKind.choices, blank=True)
     timeline = models.JSONField(default=list)
     redrives = models.PositiveIntegerField(default=0)
+    redriven_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -106,7 +108,7 @@ class AsyncInvocation(models.Model):
                 name="invocation_queue",
                 condition=models.Q(state="queued"),
             ),
-            models.Index(fields=["lease_expires_at"], name="invocation_leases", condition=models.Q(state="running")),
+            models.Index(fields=["endpoint_id"], name="invocation_leases", condition=models.Q(state="running")),
             models.Index(fields=["expires_at"], name="invocation_expiry", condition=models.Q(state="queued")),
             models.Index(
                 fields=["due_at"],
@@ -125,9 +127,12 @@ class AsyncInvocation(models.Model):
 
 
 class AsyncPayload(models.Model):
-    """The inline body of a request (at most 128,000 bytes); none where the request has an `input_location`."""
+    """The inline body of a request (at most 128,000 bytes); none where the request has an `input_location`.
 
-    invocation = models.OneToOneField(AsyncInvocation, on_delete=models.CASCADE, primary_key=True)
+    Written by the statement that writes the request, so the database need not look for it a second time: no constraint.
+    """
+
+    invocation = models.OneToOneField(AsyncInvocation, on_delete=models.CASCADE, primary_key=True, db_constraint=False)
     body = models.BinaryField()
 
 

@@ -85,8 +85,18 @@ WITH RECURSIVE classes AS (
 _OF_CLASS = """account_id = %(account_id)s AND endpoint_name = wanted.endpoint_name AND state = wanted.state
     AND failure_kind = wanted.failure_kind AND accepted_at >= %(after)s AND accepted_at < %(before)s"""
 
+# A page has no more classes than requests: those whose first ones come first. Only they are read any further, so that a
+# search over all of ten thousand endpoints reads one request of each class and no whole page of every one.
 _KEYS = f"""
-SELECT head.accepted_at, head.id FROM wanted CROSS JOIN LATERAL (
+, foremost AS (
+  SELECT wanted.* FROM wanted CROSS JOIN LATERAL (
+    SELECT accepted_at, id FROM invocations_asyncinvocation
+    WHERE {_OF_CLASS} AND (accepted_at, id) {{step}} (%(key_at)s, %(key_id)s)
+    ORDER BY accepted_at {{order}}, id {{order}} LIMIT 1
+  ) AS first
+  ORDER BY first.accepted_at {{order}}, first.id {{order}} LIMIT %(limit)s
+)
+SELECT head.accepted_at, head.id FROM foremost AS wanted CROSS JOIN LATERAL (
   SELECT accepted_at, id FROM invocations_asyncinvocation
   WHERE {_OF_CLASS} AND (accepted_at, id) {{step}} (%(key_at)s, %(key_id)s)
   ORDER BY accepted_at {{order}}, id {{order}} LIMIT %(limit)s

@@ -30,7 +30,8 @@ from controlplane.endpoints.states import Phase
 from controlplane.invocations.accept import CANCELLED_NOTICE, CHANNEL
 from controlplane.invocations.models import DEAD, AsyncInvocation, AsyncPayload, FailureKind, InvocationState
 from controlplane.invocations.search import DEAD_STATES, Filter, counts, keys
-from controlplane.invocations.steps import KEPT_FIRST, LIMIT, Step, clean
+from controlplane.invocations.steps import Step, clean
+from controlplane.invocations.steps_sql import appended, one_step
 from controlplane.observability import events
 
 REDRIVE_DEFAULT, REDRIVE_LIMIT = 1000, 10_000
@@ -148,12 +149,6 @@ def _check_cancellable(row: AsyncInvocation) -> None:
         raise ValidationException(f"Request {row.id} cannot be cancelled: its answer is being stored.")
 
 
-# A timeline at its limit loses a step from its middle (see `invocations.steps`).
-_APPENDED = (
-    f"timeline = (CASE WHEN jsonb_array_length(timeline) >= {LIMIT} THEN timeline - {KEPT_FIRST} ELSE timeline END)"
-    " || jsonb_build_array(jsonb_build_array(%(at)s::text, %(step)s::text, attempts, %(detail)s::text))"
-)
-
 _REDRIVABLE = """
 SELECT q.id FROM invocations_asyncinvocation q
 JOIN endpoints_endpoint endpoint ON endpoint.id = q.endpoint_id AND endpoint.phase <> ALL(%(gone)s)
@@ -161,17 +156,16 @@ WHERE q.id = ANY(%(ids)s) AND q.state = ANY(%(dead)s)
   AND (q.input_location <> '' OR EXISTS (SELECT FROM invocations_asyncpayload p WHERE p.invocation_id = q.id))
 """
 
-# Its time to live is as long as it was the last time, when it began with the acceptance or with the last redrive. A step
-# that a long timeline has lost cannot lengthen it beyond what a request may ask for.
+# Its time to live is as long as it was the last time, when it began with the acceptance or with the last redrive.
 _PUT_BACK = f"""
 WITH chosen AS ({_REDRIVABLE} FOR UPDATE OF q SKIP LOCKED)
 UPDATE invocations_asyncinvocation q
-SET state = CASE WHEN failure_location = '' THEN 'queued' ELSE 'redriving' END, due_at = %(now)s,
+SET state = CASE WHEN failure_location = '' THEN 'queued' ELSE 'redriving' END, due_at = %(now)s, redriven_at = %(now)s,
     expires_at = %(now)s + coalesce(%(time_to_live)s, least(make_interval(secs => {TIME_TO_LIVE_SECONDS[1]}),
-      expires_at - greatest(accepted_at, (
-        SELECT max((step ->> 0)::timestamptz) FROM jsonb_array_elements(timeline) AS step WHERE step ->> 1 = %(step)s)))),
+      expires_at - coalesce(redriven_at, accepted_at))),
     attempts = 0, redrives = redrives + 1, failure_kind = '', outcome_text = '', ended_at = NULL,
-    lease_token = NULL, lease_expires_at = NULL, instance_id = NULL, {_APPENDED}
+    lease_token = NULL, lease_expires_at = NULL, instance_id = NULL,
+    {appended(1, one_step(Step.REDRIVEN, "attempts", "%(detail)s::text"))}
 FROM chosen WHERE q.id = chosen.id
 """  # noqa: S608 - composed of this module's constants
 
@@ -181,14 +175,15 @@ UPDATE invocations_asyncinvocation
 SET state = CASE WHEN state = 'running' THEN 'queued' ELSE state END, due_at = least(due_at, %(now)s),
     failure_kind = %(kind)s, outcome_text = %(text)s, instance_id = NULL,
     lease_token = CASE WHEN state = 'redriving' THEN lease_token END,
-    lease_expires_at = CASE WHEN state = 'redriving' THEN lease_expires_at END, {_APPENDED}
+    lease_expires_at = CASE WHEN state = 'redriving' THEN lease_expires_at END,
+    {appended(1, one_step(Step.CANCELLED, "attempts", "%(detail)s::text"))}
 WHERE id = %(id)s
 """  # noqa: S608 - composed of this module's constants
 
 
 def _put_back(ids: Sequence[UUID], actor: str, now: datetime, time_to_live: timedelta | None) -> int:
     """Put back those of these that can be; returns how many were."""
-    step = {"at": now.isoformat(), "step": Step.REDRIVEN, "detail": clean(f"by {actor}")}
+    step = {"at": now.isoformat(), "detail": clean(f"by {actor}")}
     with connection.cursor() as cursor:
         cursor.execute(_PUT_BACK, {**_redrivable(ids), **step, "now": now, "time_to_live": time_to_live})
         count = cursor.rowcount
@@ -243,7 +238,7 @@ def _tell_class(endpoint: Endpoint, which: Filter, done: Redriven, actor: str, n
 
 def _decide_cancelled(row: AsyncInvocation, actor: str, now: datetime) -> None:
     text = clean(f"The request was cancelled by {actor}.")
-    step = {"at": now.isoformat(), "step": Step.CANCELLED, "detail": clean(f"by {actor}")}
+    step = {"at": now.isoformat(), "detail": clean(f"by {actor}")}
     with connection.cursor() as cursor:
         cursor.execute(_CANCEL, {**step, "now": now, "kind": FailureKind.CANCELLED, "text": text, "id": row.id})
         cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, CANCELLED_NOTICE])

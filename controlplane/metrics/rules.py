@@ -28,12 +28,13 @@ MOST_DATAPOINTS = 1440
 MOST_QUERIED = 100_800
 """Of one GetMetricData answer."""
 
-_NEEDED = ("MetricName", "Namespace", "Period", "EvaluationPeriods", "Threshold", "ComparisonOperator")
+NEEDED = ("MetricName", "Namespace", "Period", "EvaluationPeriods", "Threshold", "ComparisonOperator")
+"""Members of a PutMetricAlarm that the model lets be absent, but for two, and Headrace does not."""
 
 
 def alarm_violations(params: Params) -> list[str]:
     """Everything that is wrong with a PutMetricAlarm request, in sentences."""
-    absent = [name for name in _NEEDED if name not in params]
+    absent = [name for name in NEEDED if name not in params]
     if absent:
         return [f"{', '.join(absent)} must be given: Headrace has alarms on one metric only, with a fixed threshold"]
     return list(_alarm_violations(params))

@@ -26,7 +26,11 @@ class Event(models.Model):
         indexes = [
             models.Index(fields=["subject_id", "id"], name="event_by_subject"),
             models.Index(fields=["account_id", "subject_name", "id"], name="event_by_name"),
+            models.Index(fields=["account_id", "id"], name="event_by_account"),
             models.Index(fields=["at"], name="event_by_time"),
+            models.Index(fields=["reason", "id"], name="event_by_reason"),
+            # Almost all is done by Headrace itself; what others did is what is looked for.
+            models.Index(fields=["actor", "id"], condition=~models.Q(actor=HEADRACE), name="event_by_actor"),
         ]
 
     def __str__(self) -> str:
@@ -55,3 +59,26 @@ class ProviderReport(models.Model):
     free = models.JSONField(null=True)
     otherwise = models.PositiveIntegerField(null=True)
     seen_at = models.DateTimeField()
+
+
+class CapacitySetting(models.Model):
+    """How many instances of a type may live at once in a provider that lets itself be told: a shortage is rehearsed.
+
+    The intent is the row; the scheduler tells the provider, sets `applied_at`, and says in `failure` why it could not.
+    """
+
+    provider = models.CharField(max_length=32)
+    instance_type = models.CharField(max_length=64)
+    slots = models.PositiveIntegerField()
+    account_id = models.CharField(max_length=12)
+    set_at = models.DateTimeField()
+    set_by = models.CharField(max_length=160)
+    applied_at = models.DateTimeField(null=True)
+    failure = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["instance_type"]
+        constraints = [models.UniqueConstraint(fields=["provider", "instance_type"], name="capacity_setting_key")]
+        indexes = [
+            models.Index(fields=["provider"], condition=models.Q(applied_at=None), name="capacity_setting_open"),
+        ]

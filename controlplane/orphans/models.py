@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from django.db import models
 
 from controlplane.fleet.overdue import is_end_overdue
-from controlplane.orphans.states import OrphanState
+from controlplane.orphans.states import OrphanState, OrphanWish
 
 
 class Orphan(models.Model):
@@ -13,7 +13,8 @@ class Orphan(models.Model):
 
     `origin` says in one sentence what is known of the launch that made it, `reason` why it is in its state. The endpoint
     is named by id and name, not by a foreign key: it may be deleted. `hourly_price` is in US dollars, None where nobody
-    knows it. `asked_at` is when its end was first asked for, `asked_last_at` when last, `asks` how often.
+    knows it. `asked_at` is when its end was first asked for, `asked_last_at` when last, `asks` how often. `wish` is what
+    an operator, `wished_by`, wants done about it and no worker has seen to yet.
     """
 
     provider = models.CharField(max_length=32)
@@ -37,10 +38,16 @@ class Orphan(models.Model):
     asked_last_at = models.DateTimeField(null=True)
     asks = models.PositiveIntegerField(default=0)
     overdue_told_at = models.DateTimeField(null=True)
+    wish = models.CharField(max_length=8, choices=OrphanWish.choices, blank=True, default=OrphanWish.NONE)
+    wished_at = models.DateTimeField(null=True)
+    wished_by = models.CharField(max_length=160, blank=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["provider", "provider_id", "launched_at"], name="orphan_identity")]
-        indexes = [models.Index(fields=["state", "launched_at"], name="orphan_by_state")]
+        indexes = [
+            models.Index(fields=["state", "launched_at"], name="orphan_by_state"),
+            models.Index(fields=["wished_at"], condition=~models.Q(wish=""), name="orphan_wished"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.instance_type} {self.provider_id}"

@@ -38,3 +38,11 @@ MOVES: dict[OrphanState, frozenset[OrphanState]] = {
 def sources_of(target: OrphanState) -> list[OrphanState]:
     """The states from which `target` may be entered."""
     return [state for state, targets in MOVES.items() if target in targets]
+
+
+class OrphanWish(models.TextChoices):
+    """What an operator wants done about an orphan, until a worker has done it or said why not."""
+
+    NONE = ""
+    END = "end"
+    ADOPT = "adopt"

@@ -5,12 +5,11 @@ from datetime import timedelta
 from typing import Any
 
 from rest_framework import serializers
-from rest_framework.request import Request
 
-from controlplane.core.errors import ValidationException
 from controlplane.invocations.models import FailureKind, InvocationState
-from controlplane.invocations.search import PAGE_DEFAULT, PAGE_LIMIT, Filter
+from controlplane.invocations.search import Filter
 from controlplane.invocations.services import REDRIVE_DEFAULT, REDRIVE_LIMIT, TIME_TO_LIVE_SECONDS
+from controlplane.rest.members import PagingQuery
 
 ENDPOINT_NAME = r"^[a-zA-Z0-9-]{1,63}$"
 
@@ -40,18 +39,13 @@ class FilterQuery(DeadLetterQuery):
     InferenceId = serializers.CharField(required=False, max_length=64)
 
 
-class _Paging(serializers.Serializer):
-    MaxResults = serializers.IntegerField(default=PAGE_DEFAULT, min_value=1, max_value=PAGE_LIMIT)
-    NextToken = serializers.CharField(required=False, max_length=8192, help_text="From the page before.")
-
-
-class PageQuery(_Paging, FilterQuery):
+class PageQuery(PagingQuery, FilterQuery):
     """A page of requests."""
 
     SortOrder = serializers.ChoiceField(choices=["Ascending", "Descending"], default="Descending")
 
 
-class DeadLetterPageQuery(_Paging, DeadLetterQuery):
+class DeadLetterPageQuery(PagingQuery, DeadLetterQuery):
     """A page of failed and expired requests."""
 
 
@@ -85,16 +79,6 @@ class ClassRedriveRequest(RedriveRequest, TimesQuery):
     DryRun = serializers.BooleanField(default=False, help_text="Count only; nothing is changed.")
 
 
-def checked_query(request: Request, kind: type[serializers.Serializer]) -> dict[str, Any]:
-    """The query's members; raises ValidationException or DRF's own for what makes no sense, unknown members included."""
-    return _checked(request.query_params, kind)
-
-
-def checked_body(request: Request, kind: type[serializers.Serializer]) -> dict[str, Any]:
-    """The body's members, as `checked_query`; no body is an empty one."""
-    return _checked(request.data or {}, kind)
-
-
 def filter_of(account_id: str, members: Mapping[str, Any], **given: Any) -> Filter:
     """The filter that these members describe, for one account."""
     named = {
@@ -112,13 +96,3 @@ def time_to_live_of(members: Mapping[str, Any]) -> timedelta | None:
     """The time to live that is asked for, if one is."""
     seconds = members.get("RequestTTLSeconds")
     return None if seconds is None else timedelta(seconds=seconds)
-
-
-def _checked(members: Any, kind: type[serializers.Serializer]) -> dict[str, Any]:
-    wish = kind(data=members)
-    wish.is_valid(raise_exception=True)
-    unknown = sorted(set(members) - set(wish.fields))
-    if unknown:
-        raise ValidationException(f"{', '.join(name[:64] for name in unknown)}: not known here.")
-    found: dict[str, Any] = wish.validated_data
-    return found

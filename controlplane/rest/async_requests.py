@@ -14,11 +14,10 @@ from controlplane.invocations.models import AsyncInvocation, FailureKind, Invoca
 from controlplane.rest.async_filters import (
     PageQuery,
     RedriveRequest,
-    checked_body,
-    checked_query,
     filter_of,
     time_to_live_of,
 )
+from controlplane.rest.members import checked_body, checked_query
 from controlplane.rest.schema import ERROR
 
 
@@ -119,7 +118,7 @@ class AsyncRequestRedriveView(APIView):
         members = checked_body(request, RedriveRequest)
         caller, now = request.user, clock.now()
         row = services.redrive(
-            caller.account_id, request_id, actor=caller.access_key_id, now=now, time_to_live=time_to_live_of(members)
+            caller.account_id, request_id, actor=caller.actor, now=now, time_to_live=time_to_live_of(members)
         )
         return _story(row)
 
@@ -136,7 +135,7 @@ class AsyncRequestCancelView(APIView):
         It is too late once its answer is being stored. A model that works on it is disconnected from.
         """
         caller = request.user
-        return _story(services.cancel(caller.account_id, request_id, actor=caller.access_key_id, now=clock.now()))
+        return _story(services.cancel(caller.account_id, request_id, actor=caller.actor, now=clock.now()))
 
 
 def _story(row: AsyncInvocation) -> Response:

@@ -13,12 +13,11 @@ from controlplane.rest.async_filters import (
     ClassRedriveRequest,
     DeadLetterPageQuery,
     DeadLetterQuery,
-    checked_body,
-    checked_query,
     filter_of,
     time_to_live_of,
 )
 from controlplane.rest.async_requests import AsyncRequestPage
+from controlplane.rest.members import checked_body, checked_query
 from controlplane.rest.schema import ERROR
 
 
@@ -94,7 +93,7 @@ class EndpointRedrivesView(APIView):
         done = services.redrive_class(
             filter_of(request.user.account_id, members, endpoint_name=name),
             limit=members["Limit"],
-            actor=request.user.access_key_id,
+            actor=request.user.actor,
             now=clock.now(),
             time_to_live=time_to_live_of(members),
             dry_run=members["DryRun"],

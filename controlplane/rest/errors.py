@@ -5,13 +5,17 @@ from typing import Any
 
 from django.http import Http404
 from rest_framework import exceptions
+from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.core.errors import (
+    AccessDeniedException,
     ApiError,
     AuthenticationError,
+    ExpiredToken,
     SerializationException,
     UnknownOperationException,
+    UnrecognizedClient,
     ValidationException,
 )
 from controlplane.rest.authentication import request_id_of
@@ -22,9 +26,22 @@ def answer(fault: Exception, context: Mapping[str, Any]) -> Response:
     """DRF's exception handler: the code in the header and in the body, as at the AWS door."""
     request_id = request_id_of(context["request"]._request)
     error = _as_api_error(fault) or hide(fault, request_id)
-    status = error.runtime_status if isinstance(error, AuthenticationError) else error.status
     body = {"__type": error.code, "message": error.message, **error.extra}
-    return Response(body, status=status, headers={"x-amzn-ErrorType": error.code, "x-amzn-RequestId": request_id})
+    headers = {"x-amzn-ErrorType": error.code, "x-amzn-RequestId": request_id}
+    status = _status_of(error, context["request"])
+    if status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="headrace", error="invalid_token"'
+    return Response(body, status=status, headers=headers)
+
+
+def _status_of(error: ApiError, request: Request) -> int:
+    """Signatures are refused as AWS refuses them, with 403; bearer tokens as HTTP has it (RFC 6750), with 401."""
+    if isinstance(error, AccessDeniedException):
+        return 403
+    if not isinstance(error, AuthenticationError):
+        return error.status
+    is_bearer = request.META.get("HTTP_AUTHORIZATION", "").lower().startswith("bearer ")
+    return 401 if is_bearer and isinstance(error, UnrecognizedClient | ExpiredToken) else error.runtime_status
 
 
 def _as_api_error(fault: Exception) -> ApiError | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,23 +14,33 @@ from controlplane.catalog.selectors import get_endpoint_config
 from controlplane.core import clock
 from controlplane.fleet import previews
 from controlplane.fleet.preview_requests import checked_options, checked_variants
+from controlplane.rest.members import checked_body
 from controlplane.rest.rungs import RungSerializer
 from controlplane.rest.schema import ERROR
 
 
-class TagSerializer(serializers.Serializer):
+class PreviewTagSerializer(serializers.Serializer):
     """A tag as CreateEndpoint takes it."""
 
     Key = serializers.CharField(max_length=128)
     Value = serializers.CharField(max_length=256, allow_blank=True)
 
 
+@extend_schema_field(
+    {"type": "array", "items": {"$ref": "#/components/schemas/ProductionVariantRequest"}, "minItems": 1, "maxItems": 10}
+)
+class VariantsField(serializers.ListField):
+    """Production variants as CreateEndpointConfig takes them, checked by whoever checks those."""
+
+    child = serializers.DictField()
+
+
 class PreviewRequest(serializers.Serializer):
     """What to preview: a stored configuration by its name, or production variants as CreateEndpointConfig takes them."""
 
     EndpointConfigName = serializers.CharField(required=False)
-    ProductionVariants = serializers.ListField(child=serializers.DictField(), required=False, min_length=1, max_length=10)
-    Tags = TagSerializer(many=True, required=False, help_text="Options such as headrace:max-hourly-price.")
+    ProductionVariants = VariantsField(required=False, min_length=1, max_length=10)
+    Tags = PreviewTagSerializer(many=True, required=False, help_text="Options such as headrace:max-hourly-price.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if ("EndpointConfigName" in attrs) == ("ProductionVariants" in attrs):
@@ -82,14 +92,14 @@ class PreviewSerializer(serializers.Serializer):
 class PlacementPreviewsView(APIView):
     """Previews; nothing of them is kept."""
 
+    is_read = True
+
     @extend_schema(
         operation_id="PreviewPlacement", request=PreviewRequest, responses={200: PreviewSerializer, "default": ERROR}
     )
     def post(self, request: Request) -> Response:
         """Tell where an endpoint's instances would land if it were created now, at what cost, and why. Changes nothing."""
-        wish = PreviewRequest(data=request.data)
-        wish.is_valid(raise_exception=True)
-        account_id, members = request.user.account_id, wish.validated_data
+        account_id, members = request.user.account_id, checked_body(request, PreviewRequest)
         plans = _plans(account_id, members)
         options = checked_options(members.get("Tags", []))
         return Response(PreviewSerializer(previews.make(account_id, plans, options, clock.now())).data)

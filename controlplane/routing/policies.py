@@ -12,7 +12,10 @@ from controlplane.routing.table import Route, VariantRoute
 
 
 class InFlight:
-    """Calls under way, by instance. A count is held by a context, so it can neither leak nor fall below zero."""
+    """Calls under way, by instance. A count is held by a context, so it can neither leak nor fall below zero.
+
+    A call that no one frame holds from its begin to its end says `begin` and `end` itself, once each.
+    """
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -28,15 +31,23 @@ class InFlight:
     @contextmanager
     def call(self, instance_id: str) -> Iterator[None]:
         """Count one call for as long as the context lasts."""
-        self._counts[instance_id] = self._counts.get(instance_id, 0) + 1
+        self.begin(instance_id)
         try:
             yield
         finally:
-            left = self._counts[instance_id] - 1
-            if left:
-                self._counts[instance_id] = left
-            else:
-                del self._counts[instance_id]
+            self.end(instance_id)
+
+    def begin(self, instance_id: str) -> None:
+        """Count one call more."""
+        self._counts[instance_id] = self._counts.get(instance_id, 0) + 1
+
+    def end(self, instance_id: str) -> None:
+        """Count one call less."""
+        left = self._counts[instance_id] - 1
+        if left:
+            self._counts[instance_id] = left
+        else:
+            del self._counts[instance_id]
 
 
 def choose_variant(route: Route, wanted: str | None, draw: random.Random) -> VariantRoute:

@@ -12,35 +12,38 @@ and a request sent into that moment would be lost with nobody able to tell wheth
 """
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-
-import httptools
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 
 from controlplane.core import clock
+from controlplane.routing.upstream_connection import (
+    HEADERS_LIMIT_BYTES,
+    HIGH_WATER_BYTES,
+    BrokenResponse,
+    ConnectFailed,
+    Connection,
+    Headers,
+    Incoming,
+    TimedOut,
+    UpstreamError,
+)
+
+__all__ = (
+    "HEADERS_LIMIT_BYTES",
+    "HIGH_WATER_BYTES",
+    "BrokenResponse",
+    "ConnectFailed",
+    "Exchange",
+    "Headers",
+    "TimedOut",
+    "Timeouts",
+    "UpstreamClient",
+    "UpstreamError",
+    "UpstreamRequest",
+    "UpstreamResponse",
+)
 
 IDLE_SECONDS = 2.0
-HIGH_WATER_BYTES = 256 * 1024
-HEADERS_LIMIT_BYTES = 64 * 1024
-
-Headers = list[tuple[bytes, bytes]]
-
-
-class UpstreamError(Exception):
-    """A call that got no proper answer."""
-
-
-class ConnectFailed(UpstreamError):
-    """No connection was made and nothing was sent."""
-
-
-class TimedOut(UpstreamError):
-    """No answer within the time allowed."""
-
-
-class BrokenResponse(UpstreamError):
-    """The answer broke off or was not HTTP."""
 
 
 @dataclass(frozen=True)
@@ -51,196 +54,15 @@ class Timeouts:
     response: float = 60.0
 
 
-@dataclass
-class _Incoming:
-    """The answer that a connection is receiving."""
-
-    is_head_request: bool
-    status: int = 0
-    headers: Headers = field(default_factory=list)
-    header_bytes: int = 0
-    head_bytes: int = 0
-    chunks: deque[bytes] = field(default_factory=deque)
-    buffered: int = 0
-    head_seen: bool = False
-    complete: bool = False
-    error: UpstreamError | None = None
-
-
-class _Connection(asyncio.Protocol):
-    """One socket; parses what arrives and wakes whoever waits for it."""
-
-    def __init__(self) -> None:
-        self.idle_since = 0.0
-        self._ended_well = False
-        self._incoming: _Incoming | None = None
-        self._waiter: asyncio.Future[None] | None = None
-        self._can_write = asyncio.Event()
-        self._can_write.set()
-        self._is_paused = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
-
-    @property
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
-
-    @property
-    def may_be_kept(self) -> bool:
-        """Whether another call may follow: the answer is complete and its reader did not leave the socket paused."""
-        return self._ended_well and not self._is_paused and not self.is_closing
-
-    def close(self) -> None:
-        self._transport.abort()
-
-    def begin(self, *, is_head_request: bool) -> None:
-        """Expect the answer to the request that is about to be written."""
-        self._parser = httptools.HttpResponseParser(self)
-        self._incoming = _Incoming(is_head_request)
-        self._ended_well = False
-
-    async def write(self, data: bytes) -> None:
-        self._transport.write(data)
-        if not self._can_write.is_set():
-            await self._can_write.wait()
-
-    async def head(self) -> _Incoming:
-        """The answer once its head is there."""
-        incoming = self._expected()
-        while not incoming.head_seen:
-            if incoming.error:
-                raise incoming.error
-            await self._wait()
-        return incoming
-
-    async def next_chunk(self) -> bytes:
-        """The next piece of the body, empty at its end."""
-        incoming = self._expected()
-        while not incoming.chunks:
-            if incoming.complete:
-                return b""
-            if incoming.error:
-                raise incoming.error
-            await self._wait()
-        chunk = incoming.chunks.popleft()
-        incoming.buffered -= len(chunk)
-        if self._is_paused and incoming.buffered < HIGH_WATER_BYTES // 2:
-            self._is_paused = False
-            self._transport.resume_reading()
-        return chunk
-
-    def _expected(self) -> _Incoming:
-        if self._incoming is None:
-            raise AssertionError("no request was sent on this connection")
-        return self._incoming
-
-    async def _wait(self) -> None:
-        self._waiter = asyncio.get_running_loop().create_future()
-        await self._waiter
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    # What asyncio calls.
-
-    def data_received(self, data: bytes) -> None:
-        incoming = self._incoming
-        if incoming is None or incoming.complete:
-            self.close()  # nobody asked: whatever this is, the connection cannot be trusted
-            return
-        if not incoming.head_seen:
-            incoming.head_bytes += len(data)
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
-            self._fail(BrokenResponse(f"the answer is not HTTP: {error}"))
-        if not incoming.head_seen and incoming.head_bytes > HEADERS_LIMIT_BYTES:
-            self._fail(_too_large_headers())  # the parser hands a header on once it is whole, which may be never
-
-    def eof_received(self) -> None:
-        return None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._can_write.set()
-        incoming = self._incoming
-        if incoming is None or incoming.complete or incoming.error:
-            return
-        if incoming.head_seen and self._ends_with_connection(incoming):
-            incoming.complete = True
-            self._wake()
-            return
-        self._fail(BrokenResponse("the connection was closed before the answer was complete"))
-
-    def pause_writing(self) -> None:
-        self._can_write.clear()
-
-    def resume_writing(self) -> None:
-        self._can_write.set()
-
-    # What httptools calls.
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        incoming = self._expected()
-        incoming.header_bytes += len(name) + len(value)
-        if incoming.header_bytes > HEADERS_LIMIT_BYTES:
-            self._fail(_too_large_headers())
-            raise _too_large_headers()  # ends the parsing
-        incoming.headers.append((name.lower(), value))
-
-    def on_headers_complete(self) -> None:
-        incoming = self._expected()
-        incoming.status = self._parser.get_status_code()
-        if incoming.status < 200:
-            return
-        incoming.head_seen = True
-        if incoming.is_head_request:
-            incoming.complete = True
-        self._wake()
-
-    def on_body(self, body: bytes) -> None:
-        incoming = self._expected()
-        incoming.chunks.append(body)
-        incoming.buffered += len(body)
-        if incoming.buffered > HIGH_WATER_BYTES and not self._is_paused:
-            self._is_paused = True
-            self._transport.pause_reading()
-        self._wake()
-
-    def on_message_complete(self) -> None:
-        incoming = self._expected()
-        if incoming.status < 200:  # an interim answer: the real one follows
-            incoming.headers.clear()
-            return
-        incoming.complete = True
-        self._ended_well = self._parser.should_keep_alive() and not incoming.is_head_request
-        self._wake()
-
-    def _ends_with_connection(self, incoming: _Incoming) -> bool:
-        """Whether the body has neither a length nor chunks, so that the end of the connection is its end."""
-        return not any(name in (b"content-length", b"transfer-encoding") for name, _ in incoming.headers)
-
-    def _fail(self, error: UpstreamError) -> None:
-        incoming = self._expected()
-        incoming.error = incoming.error or error
-        self.close()
-        self._wake()
-
-
-def _too_large_headers() -> BrokenResponse:
-    return BrokenResponse(f"the answer's headers are larger than {HEADERS_LIMIT_BYTES} bytes")
-
-
 class UpstreamResponse:
     """An answer whose head is there and whose body is read by whoever holds it; close it in any case."""
 
-    def __init__(self, client: "UpstreamClient", address: str, connection: _Connection, incoming: _Incoming) -> None:
+    def __init__(self, client: "UpstreamClient", address: str, connection: Connection, incoming: Incoming) -> None:
         self.status = incoming.status
         self.headers = incoming.headers
         self._client = client
         self._address = address
-        self._connection: _Connection | None = connection
+        self._connection: Connection | None = connection
 
     def header(self, name: bytes) -> bytes | None:
         """The first value of a header (lower-case name)."""
@@ -268,11 +90,46 @@ class UpstreamResponse:
             self._client.give_back(self._address, connection)
 
 
+class Exchange:
+    """A request that is out on a kept connection, and its answer as far as it is there; close it in any case.
+
+    Nobody awaits it: the listener that `UpstreamClient.begin` was given is called after each arrival.
+    """
+
+    __slots__ = ("_address", "_client", "_connection", "incoming")
+
+    def __init__(self, client: "UpstreamClient", address: str, connection: Connection) -> None:
+        self.incoming = connection.incoming
+        self._client = client
+        self._address = address
+        self._connection: Connection | None = connection
+
+    def body(self) -> bytes:
+        """The body as far as it is there."""
+        chunks = self.incoming.chunks
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def awaited(self) -> UpstreamResponse:
+        """The answer, whose head is there, for somebody who awaits the rest; the listener hears nothing more."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            raise AssertionError("the exchange is closed")
+        connection.listener = None
+        return UpstreamResponse(self._client, self._address, connection, self.incoming)
+
+    def close(self) -> None:
+        """Give the connection back if its answer is complete, else close it. May be called again."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.listener = None
+            self._client.give_back(self._address, connection)
+
+
 class UpstreamClient:
     """Calls to instances, over pooled connections; one for each event loop."""
 
     def __init__(self) -> None:
-        self._idle: dict[str, list[_Connection]] = {}
+        self._idle: dict[str, list[Connection]] = {}
         self._sweep_at = 0.0
 
     async def send(
@@ -296,16 +153,28 @@ class UpstreamClient:
             raise
         return UpstreamResponse(self, address, connection, incoming)
 
-    async def _write(self, connection: _Connection, address: str, request: "UpstreamRequest") -> None:
+    def begin(self, address: str, request: "UpstreamRequest", listener: Callable[[], None]) -> Exchange | None:
+        """Send a request on a kept connection and wait for nothing; without such a connection nothing is sent: None.
+
+        For small bodies of bytes: it is written at once, however slow the instance reads.
+        """
+        connection = self._take(address)
+        if connection is None:
+            return None
+        connection.begin(is_head_request=request.method == b"HEAD")
+        connection.listener = listener
+        connection.write_at_once(request.whole(address))
+        return Exchange(self, address, connection)
+
+    async def _write(self, connection: Connection, address: str, request: "UpstreamRequest") -> None:
         if isinstance(request.body, bytes):
-            framing = b"content-length: %d\r\n" % len(request.body)
-            await connection.write(request.head(address, framing) + request.body)
+            await connection.write(request.whole(address))
             return
         await connection.write(request.head(address, b""))
         async for chunk in request.body:
             await connection.write(chunk)
 
-    def give_back(self, address: str, connection: _Connection) -> None:
+    def give_back(self, address: str, connection: Connection) -> None:
         """Keep a connection for the next call, if it may be kept."""
         if not connection.may_be_kept:
             connection.close()
@@ -322,7 +191,7 @@ class UpstreamClient:
                 connection.close()
         self._idle.clear()
 
-    def _take(self, address: str) -> _Connection | None:
+    def _take(self, address: str) -> Connection | None:
         connections = self._idle.get(address)
         while connections:
             connection = connections.pop()
@@ -344,12 +213,12 @@ class UpstreamClient:
             else:
                 del self._idle[address]
 
-    async def _connect(self, address: str, timeout_seconds: float) -> _Connection:
+    async def _connect(self, address: str, timeout_seconds: float) -> Connection:
         host, _, port = address.rpartition(":")
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout_seconds):
-                _, connection = await loop.create_connection(_Connection, host, int(port))
+                _, connection = await loop.create_connection(Connection, host, int(port))
         except (OSError, TimeoutError) as error:
             raise ConnectFailed(f"{address} cannot be reached") from error
         return connection
@@ -364,10 +233,16 @@ class UpstreamRequest:
     headers: Headers
     body: bytes | AsyncIterator[bytes] = b""
 
+    def whole(self, address: str) -> bytes:
+        """The request from its first line to the end of its body, which is one of bytes."""
+        if not isinstance(self.body, bytes):
+            raise AssertionError("a stream is not there as a whole")
+        return self.head(address, b"content-length: %d\r\n" % len(self.body)) + self.body
+
     def head(self, address: str, framing: bytes) -> bytes:
         """The request's first lines."""
         lines = [b"%s %s HTTP/1.1\r\n" % (self.method, self.target)]
-        if not any(name == b"host" for name, _ in self.headers):
+        if b"host" not in [name for name, _ in self.headers]:
             lines.append(b"host: %s\r\n" % address.encode())
         lines += [b"%s: %s\r\n" % pair for pair in self.headers]
         return b"".join([*lines, framing, b"\r\n"])

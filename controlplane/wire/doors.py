@@ -143,6 +143,11 @@ def _unpacked(request: WireRequest) -> bytes:
     return body
 
 
+def runtime_headers(operation: str) -> frozenset[str]:
+    """The headers, in lower case, in which the members of a runtime request travel."""
+    return parse.header_names(load_service("sagemaker-runtime").operation_model(operation).input_shape)
+
+
 def runtime_params(operation: str, endpoint_name: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
     """The checked members of a runtime request, whose body is one of them as it is; raises ValidationError.
 

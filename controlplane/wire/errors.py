@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass
 
-from controlplane.core.errors import ApiError, AuthenticationError, InternalFailure
+from controlplane.core.errors import ApiError, AuthenticationError, InternalFailure, MethodNotAllowed
 from controlplane.wire.serialize import dump
 
 JSON_1_1 = "application/x-amz-json-1.1"
@@ -29,6 +29,13 @@ def json11_error(error: ApiError, request_id: str) -> WireResponse:
     return WireResponse(error.status, _headers(error, request_id, JSON_1_1), dump(body))
 
 
+def resource_error(error: ApiError, request_id: str) -> WireResponse:
+    """The resource paths' form: the control plane's as plain JSON, with the status of HTTP for who is not known."""
+    status = error.runtime_status if isinstance(error, AuthenticationError) else error.status
+    body = {"__type": error.code, "message": error.message, **error.extra}
+    return WireResponse(status, _headers(error, request_id, REST_JSON), dump(body))
+
+
 def runtime_error(error: ApiError, request_id: str) -> WireResponse:
     """The runtime's form: the code in the header first, `Message` in the body."""
     status = error.runtime_status if isinstance(error, AuthenticationError) else error.status
@@ -43,4 +50,5 @@ def hide(fault: BaseException, request_id: str) -> InternalFailure:
 
 
 def _headers(error: ApiError, request_id: str, content_type: str) -> Headers:
-    return (("Content-Type", content_type), ("x-amzn-ErrorType", error.code), ("x-amzn-RequestId", request_id))
+    told = (("Content-Type", content_type), ("x-amzn-ErrorType", error.code), ("x-amzn-RequestId", request_id))
+    return (*told, ("Allow", error.allowed)) if isinstance(error, MethodNotAllowed) else told

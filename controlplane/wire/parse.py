@@ -21,10 +21,15 @@ Path = str
 
 def parse_json(body: bytes, shape: StructureShape | None) -> dict[str, Any]:
     """The members of a JSON 1.1 body; an empty body has none."""
+    return parse_document(load_object(body), shape)
+
+
+def load_object(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is; an empty body is an empty one."""
     document = _load(body) if body.strip() else {}
     if not isinstance(document, dict):
         raise SerializationException("The body must be a JSON object.")
-    return parse_document(document, shape)
+    return document
 
 
 def parse_document(document: dict[str, Any], shape: StructureShape | None) -> dict[str, Any]:
@@ -166,6 +171,11 @@ def parse_headers(shape: StructureShape, uri: Mapping[str, str], headers: Mappin
             continue
         found[place.member] = _number_in_header(place.wire_name, text) if place.is_number else _header_text(text)
     return found
+
+
+def header_names(shape: StructureShape) -> frozenset[str]:
+    """The headers, in lower case, in which members of a rest-json request travel."""
+    return frozenset(place.key for place in _places(shape) if not place.is_in_path)
 
 
 class _Place(NamedTuple):

@@ -2,18 +2,21 @@
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from botocore.model import StructureShape
+
+Moment = Callable[[datetime], float | str]
+"""How a protocol writes a time."""
 
 
 def to_json(shape: StructureShape | None, answer: Mapping[str, Any]) -> bytes:
     """The body of a JSON 1.1 answer; an operation without an output shape has an empty one."""
     if shape is None:
         return b""
-    return dump(_structure(shape, answer))
+    return dump(document(shape, answer, _epoch))
 
 
 def dump(document: object) -> bytes:
@@ -21,24 +24,25 @@ def dump(document: object) -> bytes:
     return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _structure(shape: StructureShape, value: Mapping[str, Any]) -> dict[str, Any]:
+def document(shape: StructureShape, value: Mapping[str, Any], moment: Moment) -> dict[str, Any]:
+    """A structure's members with JSON's types; a member that its shape does not have is a fault of ours."""
     unknown = set(value) - set(shape.members)
     if unknown:
         raise AssertionError(f"{shape.name} has no member {', '.join(sorted(unknown))}")
     present = ((name, item) for name, item in value.items() if item is not None)
-    return {name: _value(shape.members[name], item) for name, item in present}
+    return {name: _value(shape.members[name], item, moment) for name, item in present}
 
 
-def _value(shape: Any, value: Any) -> Any:
+def _value(shape: Any, value: Any, moment: Moment) -> Any:
     match shape.type_name:
         case "structure":
-            return _structure(shape, value)
+            return document(shape, value, moment)
         case "list":
-            return [_value(shape.member, item) for item in value]
+            return [_value(shape.member, item, moment) for item in value]
         case "map":
-            return {key: _value(shape.value, item) for key, item in value.items()}
+            return {key: _value(shape.value, item, moment) for key, item in value.items()}
         case "timestamp":
-            return _epoch(value)
+            return moment(value)
         case "blob":
             return base64.b64encode(value).decode()
     return value

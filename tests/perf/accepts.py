@@ -19,7 +19,7 @@ import boto3
 
 from controlplane.embedded.store import accepts
 from tests.controlplane.routing.peers import free_port
-from tests.perf.drive import Pump, Round, accept_pump, raw_pump
+from tests.perf.drive import Pump, Round, accept_pump, limit_of, raw_pump
 from tests.perf.measure import interleaved, show
 from tests.perf.site import ACCOUNT, REGION, Site
 
@@ -63,6 +63,7 @@ def _beside_raw(site: Site, connections: int, ours: Pump, raw: Pump) -> None:
         print(f"  {rival:22} {sorted(found, key=lambda each: each.rate)[ROUNDS // 2]}")
     for rival in ("raw, bare protocol", "raw, psycopg threads"):
         print(f"  ratio accepts : {rival} = {median['accepts'] / median[rival]:.2f}", flush=True)
+    print(f"    {limit_of(sorted(rounds['accepts'], key=lambda each: each.rate)[ROUNDS // 2])}")
 
 
 def _psycopg_round(site: Site, connections: int) -> Round:

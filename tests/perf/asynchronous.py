@@ -6,13 +6,14 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.perf import accepts, backlog, drain, latency
+from tests.perf import accepts, backlog, drain, latency, phases
 from tests.perf.site import Site, running
 
 PARTS: dict[str, Callable[[Site], None]] = {
     "accepts": accepts.run,
     "drain": drain.run,
     "latency": latency.run,
+    "phases": phases.run,
     "backlog": backlog.run,
 }
 

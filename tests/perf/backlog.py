@@ -8,14 +8,13 @@ import asyncio
 import statistics
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
 from controlplane.core import clock
-from controlplane.routing.table import AsyncInference, Route, Target, VariantRoute
-from tests.perf.site import ACCOUNT, BUCKET, Site, wait_for
-from workers.invocations.queue import Queue, Waiting
+from tests.perf.site import Site, wait_for
+from workers.invocations.queue import Queue
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 CLAIMS = 30
@@ -33,7 +32,8 @@ WHERE state = 'running'
 def run(site: Site) -> None:
     """Measure and print."""
     name = "bench-backlog"
-    endpoint_id = site.endpoint(name)
+    # An instance with room for everything that is claimed, at an address where nobody answers.
+    endpoint_id = site.endpoint(name, "127.0.0.1:9", max_concurrent=10 * CLAIMS * BATCH)
     print(f"\nA long queue (medians of {CLAIMS}; claims of {BATCH})")
     print(f"  {'queued':>10} {'look':>10} {'claim':>10} {'expired?':>10} {'gateway':>10} {'worker':>10}")
     queued = 0
@@ -42,7 +42,7 @@ def run(site: Site) -> None:
         queued = size
         with site.database() as connection:
             connection.execute("VACUUM ANALYZE invocations_asyncinvocation")
-        times = asyncio.run(_times(site.database_url, endpoint_id, name))
+        times = asyncio.run(_times(site.database_url, endpoint_id))
         with site.database() as connection:
             connection.execute(_GIVE_BACK)
         cells = [f"{seconds * 1000:8.2f} ms" for seconds in times] + [f"{size_:7,.0f} MB" for size_ in _memory(site)]
@@ -50,24 +50,16 @@ def run(site: Site) -> None:
     site.forget_requests()
 
 
-async def _times(database_url: str, endpoint_id: UUID, name: str) -> list[float]:
+async def _times(database_url: str, endpoint_id: UUID) -> list[float]:
     """Seconds to find the endpoints that wait, to claim a batch, and to find that nothing has expired."""
     async with AsyncConnectionPool(database_url, min_size=1, max_size=2, kwargs={"autocommit": True}, open=False) as pool:
         await pool.wait()
-        queue, waiting = Queue(pool), _waiting(endpoint_id, name)
+        queue = Queue(pool)
         return [
             await _median(queue.waiting),
-            await _median(lambda: queue.claim(waiting, BATCH)),
+            await _median(lambda: queue.claim(endpoint_id, BATCH)),
             await _median(lambda: queue.claim_expired(BATCH)),
         ]
-
-
-def _waiting(endpoint_id: UUID, name: str) -> Waiting:
-    """The endpoint as the dispatcher sees it, with room for everything that is claimed."""
-    target = Target(str(uuid4()), "127.0.0.1:9", "ml.m5.large", False)
-    inference = AsyncInference(f"s3://{BUCKET}/out", "", 10 * CLAIMS * BATCH)
-    variants = (VariantRoute("main", 1.0, "RANDOM", (target,)),)
-    return Waiting(endpoint_id, Route(str(endpoint_id), ACCOUNT, name, "InService", True, inference, variants), False)
 
 
 async def _median(work: Callable[[], Awaitable[object]]) -> float:

@@ -4,12 +4,16 @@ Measured from before the client sends to when this process hears of it: from the
 a datagram that the task sends. Both workers are up and idle; the two take turns.
 """
 
+import select
 import socket
 import statistics
 import threading
-from collections.abc import Callable
+from typing import Any
+
+import psycopg
 
 from controlplane.core import clock
+from controlplane.invocations.accept import CHANNEL
 from tests.perf.drain import THREADS
 from tests.perf.drive import signed_request, signer_of
 from tests.perf.noop_tasks import app, tell
@@ -18,38 +22,60 @@ from tests.perf.site import Site, celery_worker, wait_for
 SAMPLES = 60
 IDLE_SECONDS = 0.15
 NAME = "bench-latency"
-_EMPTY = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_EMPTY = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+
+
+STORED, ACCEPTED, CALLED = "stored, and told to the dispatcher", "accepted: the 202", "its model called"
+
+
+class Model:
+    """A container in this process, which keeps its connections as containers do."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.sockets = [self._listener]
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def takes(self, ready: socket.socket) -> bool:
+        """Whether this socket, from which something can be read, has a call; it is answered."""
+        if ready is self._listener:
+            self.sockets.append(self._listener.accept()[0])
+            return False
+        if not ready.recv(65536):
+            self.sockets.remove(ready)
+            ready.close()
+            return False
+        ready.sendall(_EMPTY)
+        return True
+
+    def close(self) -> None:
+        """Hang up."""
+        for each in self.sockets:
+            each.close()
 
 
 def run(site: Site) -> None:
     """Measure and print."""
-    model = socket.create_server(("127.0.0.1", 0))
+    model = Model()
     heard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     heard.bind(("127.0.0.1", 0))
-    site.endpoint(NAME, f"127.0.0.1:{model.getsockname()[1]}")
+    site.endpoint(NAME, model.address)
     nowhere = site.start_noop_server("nowhere-too")
     site.start_gateway()
     site.start_worker(HEADRACE_S3_ENDPOINT_URL=f"http://{nowhere}")
     app.conf.broker_url = site.env["HEADRACE_REDIS_URL"]
     site.start("celery", celery_worker("tests.perf.noop_tasks", THREADS))
-    rivals: dict[str, Callable[[], float]] = {
-        "Headrace, accept to model": lambda: _until_called(site, model),
-        "Celery, send to task": lambda: _until_told(heard),
-    }
-    for take in rivals.values():
-        take()  # what starts at the first time is not measured
-    took: dict[str, list[float]] = {rival: [] for rival in rivals}
+    ours: list[dict[str, float]] = []
+    theirs: list[float] = []
     pause = threading.Event()
-    for _ in range(SAMPLES):
-        for rival, take in rivals.items():
+    with site.database() as bell, socket.create_connection(("127.0.0.1", site.port)) as line:
+        bell.execute(f"LISTEN {CHANNEL}")
+        for _ in range(SAMPLES + 1):
             pause.wait(IDLE_SECONDS)
-            took[rival].append(take())
-    print(f"\nLatency when idle, {SAMPLES} each")
-    for rival, found in took.items():
-        worst = sorted(found)[int(len(found) * 0.95)]
-        print(f"  {rival:28} median {statistics.median(found) * 1000:6.1f} ms   p95 {worst * 1000:6.1f} ms")
-    ours, theirs = (statistics.median(found) for found in took.values())
-    print(f"  ratio Headrace : Celery = {ours / theirs:.2f}")
+            ours.append(_until_called(site, model, bell, line))
+            pause.wait(IDLE_SECONDS)
+            theirs.append(_until_told(heard))
+    _show(ours[1:], theirs[1:])  # what starts at the first time is not measured
     wait_for(lambda: site.count("completed") > SAMPLES)
     for name in ("celery", "worker", "gateway"):
         site.stop(name)
@@ -58,18 +84,38 @@ def run(site: Site) -> None:
     site.forget_requests()
 
 
-def _until_called(site: Site, model: socket.socket) -> float:
+def _show(ours: list[dict[str, float]], theirs: list[float]) -> None:
+    print(f"\nLatency when idle, {SAMPLES} each")
+    rivals = {"Headrace, accept to model": [each[CALLED] for each in ours], "Celery, send to task": theirs}
+    for rival, found in rivals.items():
+        worst = sorted(found)[int(len(found) * 0.95)]
+        print(f"  {rival:28} median {statistics.median(found) * 1000:6.1f} ms   p95 {worst * 1000:6.1f} ms")
+    median, other = (statistics.median(found) for found in rivals.values())
+    print(f"  ratio Headrace : Celery = {median / other:.2f}")
+    print("  where it goes, from before the client sends (medians)")
+    for stage in (STORED, ACCEPTED, CALLED):
+        print(f"    {statistics.median(each[stage] for each in ours) * 1000:6.1f} ms  {stage}")
+
+
+def _until_called(site: Site, model: Model, bell: "psycopg.Connection[Any]", line: socket.socket) -> dict[str, float]:
+    """Seconds until each stage; the line is the client's kept connection, the bell hears what the dispatcher hears."""
     message = signed_request(signer_of(site), site.url, f"/endpoints/{NAME}/async-invocations", b"{}")
-    with socket.create_connection(("127.0.0.1", site.port)) as line:
-        began = clock.monotonic()
-        line.sendall(message)
-        call, _ = model.accept()
-        call.recv(65536)
-        took = clock.monotonic() - began
-        call.sendall(_EMPTY)
-        call.close()
-        line.recv(65536)
-    return took
+    reached: dict[str, float] = {}
+    began = clock.monotonic()
+    line.sendall(message)
+    while len(reached) < len((STORED, ACCEPTED, CALLED)):
+        for ready in select.select([bell, line, *model.sockets], [], [])[0]:
+            now = clock.monotonic() - began
+            if ready is bell:
+                bell.pgconn.consume_input()
+                if bell.pgconn.notifies():
+                    reached[STORED] = now
+            elif ready is line:
+                line.recv(65536)
+                reached[ACCEPTED] = now
+            elif model.takes(ready):
+                reached[CALLED] = now
+    return reached
 
 
 def _until_told(heard: socket.socket) -> float:

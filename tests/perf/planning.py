@@ -19,7 +19,7 @@ def main() -> None:
     data_dir.chmod(0o755)
     try:
         with engines.running(data_dir, {}) as started:
-            _configure(data_dir, started)
+            configure(data_dir, started)
             call_command("migrate", verbosity=0)
             # Models can be imported only now that Django is set up.
             import_module("tests.perf.rounds").run()
@@ -27,7 +27,8 @@ def main() -> None:
         shutil.rmtree(data_dir, ignore_errors=True)
 
 
-def _configure(data_dir: Path, started: engines.Engines) -> None:
+def configure(data_dir: Path, started: engines.Engines) -> None:
+    """Set Django up for these engines, on the simulated provider."""
     os.environ.update(
         DJANGO_SETTINGS_MODULE="controlplane.config.settings",
         HEADRACE_DATA_DIR=str(data_dir),

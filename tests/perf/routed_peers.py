@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from botocore.auth import SigV4Auth
@@ -21,6 +21,7 @@ from tests.perf.rivals import CHAT, RIVALS, Place, Rival
 from tests.perf.site import ACCOUNT, REGION, Site, wait_for
 
 HEADRACE = "Headrace"
+SHARED = "Headrace, a process per CPU"
 ENDPOINT = "bench-routed"
 START_SECONDS = 90.0
 MESSAGES = 400
@@ -32,12 +33,12 @@ Asking = Callable[[bool, bytes], tuple[str, dict[str, str]]]
 
 @dataclass(frozen=True)
 class Peer:
-    """Something that answers the calls; `pid` is its process, 0 where its processor time is not looked at."""
+    """Something that answers the calls; `pids` are its processes, none where its processor time is not looked at."""
 
     name: str
     port: int
     asking: Asking
-    pid: int = 0
+    pids: tuple[int, ...] = ()
     most_connections: int = 64
 
     def messages(self, *, is_stream: bool) -> list[bytes]:
@@ -61,8 +62,8 @@ def direct(port: int) -> Peer:
     return Peer("direct", port, lambda is_stream, body: ("/invocations", {}))
 
 
-def headrace(site: Site, port: int, pid: int) -> list[Peer]:
-    """A gateway's two doors: InvokeEndpoint with a signature of each call's own, and the OpenAI path with a token."""
+def headrace(site: Site, port: int, pids: tuple[int, ...]) -> list[Peer]:
+    """Two doors of gateways: InvokeEndpoint with a signature of each call's own, and the OpenAI path with a token."""
     signer = SigV4Auth(Credentials(site.access_key_id, site.secret_access_key), "sagemaker", REGION)
     key = Key(site.access_key_id, site.secret_access_key, ACCOUNT)
     token = bearer.issue(key, region=REGION, service="sagemaker", now=clock.now())
@@ -77,7 +78,14 @@ def headrace(site: Site, port: int, pid: int) -> list[Peer]:
     def openai(is_stream: bool, body: bytes) -> tuple[str, dict[str, str]]:
         return f"/endpoints/{ENDPOINT}/openai{CHAT}", {"Authorization": f"Bearer {token}"}
 
-    return [Peer(HEADRACE, port, native, pid), Peer(f"{HEADRACE}, OpenAI path", port, openai, pid)]
+    return [Peer(HEADRACE, port, native, pids), Peer(f"{HEADRACE}, OpenAI path", port, openai, pids)]
+
+
+def headrace_shared(site: Site) -> Peer:
+    """InvokeEndpoint by as many gateways on one port as the machine has processors, as the routers have threads."""
+    count = os.cpu_count() or 1
+    peer, _ = headrace(site, *site.start_gateways(count))
+    return replace(peer, name=SHARED)
 
 
 def rivals(site: Site, upstream_port: int) -> list[Peer]:
@@ -103,7 +111,7 @@ def _start(rival: Rival, site: Site, upstream_port: int) -> Peer:
         )
     site.stack.callback(_end, process)
     headers = rival.headers
-    peer = Peer(rival.name, place.port, lambda is_stream, body: (CHAT, headers), process.pid, rival.most_connections)
+    peer = Peer(rival.name, place.port, lambda is_stream, body: (CHAT, headers), (process.pid,), rival.most_connections)
 
     def answers() -> bool:
         if process.poll() is not None:
@@ -142,12 +150,12 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         process.wait()
 
 
-def cpu_seconds(pid: int) -> float:
-    """Processor time so far of a process and all that it has started."""
-    if not pid:
+def cpu_seconds(pids: tuple[int, ...]) -> float:
+    """Processor time so far of processes and all that they have started."""
+    if not pids:
         return 0.0
     stats = {int(folder.name): _stat(folder) for folder in Path("/proc").glob("[0-9]*")}
-    family, added = {pid}, True
+    family, added = set(pids), True
     while added:
         children = {child for child, fields in stats.items() if fields and int(fields[1]) in family} - family
         family, added = family | children, bool(children)

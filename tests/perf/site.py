@@ -87,6 +87,22 @@ class Site:
         self.start("gateway", ["-m", "controlplane.gateway"], HEADRACE_PORT=str(self.port))
         wait_for(lambda: accepts(self.port) and _knows_its_table(self.port))
 
+    def start_gateways(self, count: int) -> tuple[int, tuple[int, ...]]:
+        """Start gateways that share a port, and wait until each has its table; the port and the processes' ids."""
+        port = free_port()
+        env = {"HEADRACE_PORT": str(port), "HEADRACE_GATEWAYS": str(count)}
+        pids = tuple(
+            self.start(f"gateway-{number}", ["-m", "controlplane.gateway"], **env).pid for number in range(1, count + 1)
+        )
+        wait_for(lambda: {str(pid) for pid in pids} <= self._fresh_gateways())
+        return port, pids
+
+    def _fresh_gateways(self) -> set[str]:
+        """The process ids of the gateways that have reported a table."""
+        query = "SELECT gateway_id FROM fleet_gatewayheartbeat WHERE table_age_seconds < 60"
+        with self.database() as connection:
+            return {row[0].rpartition(":")[2] for row in connection.execute(query).fetchall()}
+
     def start_worker(self, **env: str) -> "subprocess.Popen[bytes]":
         """Start one worker process as `manage.py up` does."""
         return self.start("worker", celery_worker("workers.app", WORKER_THREADS), **env)

@@ -1,12 +1,15 @@
 """One running Headrace for all system tests; each test uses names of its own and leaves it whole."""
 
+import json
 import shutil
 import tempfile
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.contract.openapi import Document
 from tests.system.stack import Stack
 
 
@@ -18,6 +21,8 @@ def stack() -> Iterator[Stack]:
     running = Stack(data_dir)
     try:
         running.start()
+        with urllib.request.urlopen(f"{running.url}/api/v1/schema/") as answer:
+            running.judge = Document(json.load(answer))
         yield running
     finally:
         running.stop()

@@ -18,6 +18,8 @@ from botocore.config import Config
 
 from controlplane.embedded.kept import read_ports, read_secrets
 from controlplane.embedded.processes import answers_ready
+from tests.contract.openapi import Document
+from tests.system.judging import watch
 from workers.providers.local.processes import directories
 from workers.providers.local.provider import LocalProvider
 
@@ -30,9 +32,13 @@ T = TypeVar("T")
 
 
 class Stack:
-    """One `manage.py up` over a data directory of its own; `changes` go into its environment."""
+    """One `manage.py up` over a data directory of its own; `changes` go into its environment.
+
+    With a `judge`, every answer that its clients of the control plane get is held against the OpenAPI document.
+    """
 
     image = IMAGE
+    judge: Document | None = None
 
     def __init__(self, data_dir: Path, **changes: str) -> None:
         self.data_dir = data_dir
@@ -55,7 +61,7 @@ class Stack:
             self._process = subprocess.Popen(
                 [sys.executable, "manage.py", "up"], cwd=REPOSITORY, env=self._env, stdout=log, stderr=log
             )
-        self.wait(lambda: answers_ready(int(self.port)), 60)
+        self.wait(lambda: answers_ready(int(self.port)), 150)
 
     def stop(self) -> None:
         """Stop it as Ctrl-C does."""
@@ -85,7 +91,7 @@ class Stack:
 
     def client(self, service: str, **config: Any) -> Any:
         """An unmodified boto3 client."""
-        return boto3.client(
+        made = boto3.client(
             service,
             endpoint_url=self.url,
             region_name="us-east-1",
@@ -93,6 +99,9 @@ class Stack:
             aws_secret_access_key=self.secret_access_key,
             config=Config(retries={"total_max_attempts": 10, "mode": "standard"}, **config),
         )
+        if self.judge is not None:
+            watch(made, self.judge)
+        return made
 
     def database(self) -> "psycopg.Connection[Any]":
         """A connection to its PostgreSQL."""

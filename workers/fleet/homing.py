@@ -9,7 +9,7 @@
 The replacement comes first and is surplus while it moves, so a move that fails costs nothing but the try. One move at a
 time for each variant; how many there may be in all is checked where the intent is written. The hold-down after every
 move, whatever came of it, keeps a flapping type from moving the fleet to and fro (Karpenter revalidates as long, and
-moves one at a time, too).
+moves one at a time, too). While an operator has paused it, no move starts; one that is under way goes on.
 """
 
 from collections.abc import Sequence
@@ -65,11 +65,20 @@ def departure(
 
 def _may_move(variant: Variant, staying: Sequence[Instance], moving: Sequence[Instance], now: datetime) -> bool:
     """Only a whole fleet moves, one instance at a time, and after the hold-down."""
-    if variant.home_after_seconds is None or moving or variant.attempts or not staying:
+    if variant.home_after_seconds is None or variant.is_home_paused or moving or variant.attempts or not staying:
         return False
     if any(hold is not None and hold > now for hold in (variant.move_not_before, variant.launch_not_before)):
         return False
     return len(staying) == variant.desired_count and all(each.stage is Stage.READY for each in staying)
+
+
+def pause(variant: Variant, staying: Sequence[Instance]) -> str:
+    """What a pause keeps from happening, where there is a fallback that it keeps; blank otherwise."""
+    if variant.home_after_seconds is None or not variant.is_home_paused or not variant.offerings:
+        return ""
+    wanted = min(offering.pool.priority for offering in variant.offerings)
+    away = sum(instance.pool.priority > wanted for instance in staying)
+    return f"Coming home is paused: {away} fallback instance(s) stay." if away else ""
 
 
 def _is_open_for_long(rung: Rung, variant: Variant, now: datetime) -> bool:

@@ -15,6 +15,7 @@ from controlplane.core.offerings import Mark, Pool
 from controlplane.endpoints.models import Deployment, Endpoint, EndpointVariant, VariantPool
 from controlplane.endpoints.options import Options
 from controlplane.endpoints.selectors import options_of, standing_variants
+from controlplane.fleet.in_flight import GATEWAY_LIVE_SECONDS
 from controlplane.fleet.models import GatewayHeartbeat, Instance, LaunchAttempt
 from controlplane.fleet.selectors import MarkKey, last_refusals, markets_of, marks_of, offerings_of, quota_room
 from controlplane.fleet.states import LIVE_STAGES, OPEN_ATTEMPTS, InstanceStage
@@ -31,9 +32,6 @@ PING_TIMEOUT_SECONDS = 2.0
 """The container contract: /ping answers within 2 s."""
 
 PINGS_AT_ONCE = 16
-
-GATEWAY_LIVE_SECONDS = 10.0
-"""A gateway that was not heard of for so long (it reports every second) is dead and asked for nothing any more."""
 
 NOTICE_SECONDS = 120.0
 """An announced end without a time is taken for one in two minutes, the spot market's notice."""
@@ -155,11 +153,13 @@ def _short_lives(endpoint: Endpoint) -> dict[int, list[datetime]]:
     """When instances ended soon after they had come to serve, by variant id.
 
     Only those that came since the endpoint's last wish or change of phase: what a wish sends away was there before it.
+    Nor does it say anything of the model that an operator sent an instance away.
     """
     lately = clock.now() - timedelta(seconds=MEMORY_SECONDS)
     ended = Instance.objects.filter(
         *(Q(endpoint=endpoint), Q(stage__in=(InstanceStage.TERMINATING, InstanceStage.TERMINATED))),
         *(Q(ready_at__gt=endpoint.modified_at), Q(stage_since__gt=lately)),
+        leave="",
     )
     found: dict[int, list[datetime]] = {}
     for variant_id, ready_at, asked_at, stage_since in ended.values_list(
@@ -237,6 +237,7 @@ def _variant(row: EndpointVariant, facts: _Facts, *, is_deploying: bool) -> seen
         short_since=row.short_since,
         home_after_seconds=None if is_deploying else facts.options.home_after_seconds,
         move_not_before=row.move_not_before,
+        is_home_paused=row.endpoint.home_paused_at is not None,
         short_lives=tuple(facts.short_lives.get(row.id, ())),
     )
 
@@ -266,6 +267,8 @@ def _instance(row: Instance, facts: _Facts) -> seen.Instance:
         notice=reported.notice if reported else "",
         notice_ends_at=_announced_end(reported) if reported else None,
         hourly_price=float(row.hourly_price or 0),
+        leave=seen.Leave(row.leave),
+        leave_asked_by=row.leave_asked_by,
     )
 
 

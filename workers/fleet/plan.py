@@ -27,7 +27,7 @@ from workers.fleet.actions import (
 from workers.fleet.rollout import Pause
 from workers.fleet.scale_in import victims
 from workers.fleet.upkeep import action_for
-from workers.fleet.view import Attempt, Deployment, DeploymentStage, Endpoint, Instance, Phase, Stage, Variant
+from workers.fleet.view import Attempt, Deployment, DeploymentStage, Endpoint, Instance, Leave, Phase, Stage, Variant
 
 START_FAILURES_LIMIT = 3
 """So many instances in a row that never came up and the running operation fails: it is the model, not the capacity."""
@@ -175,7 +175,7 @@ def plan_variant(variant: Variant, phase: Phase, now: datetime, headroom: float 
     upkeep = [(instance, action_for(variant, instance, now)) for instance in variant.instances]
     alive = [i for i, action in upkeep if i.stage in _LIVE and not isinstance(action, Terminate | ForgetInstance)]
     movers = homing.movers(alive, now)
-    doomed = [instance for instance in alive if instance.ends_at is not None]
+    doomed = [instance for instance in alive if instance.ends_at is not None or _is_asked_to_leave(instance, phase)]
     staying = [instance for instance in alive if instance not in movers and instance not in doomed]
     missing = variant.desired_count - len(staying)
     # An attempt may have come to nothing, so no instance has to go for it before that is known.
@@ -191,7 +191,7 @@ def plan_variant(variant: Variant, phase: Phase, now: datetime, headroom: float 
     actions += [_resolve(variant, each, is_wanted=place < wanted_attempts) for place, each in enumerate(attempts)]
     actions += [_resolve(variant, each, is_wanted=missing == 0) for each in variant.attempts if each.replaces]
     look_again_at = _next_look(variant, now)
-    why = f"Variant {variant.name} has {_ready_count(staying)} of {variant.desired_count} instance(s) serving."
+    why = _counts(variant, staying, doomed)
     unasked = missing - len(attempts)
     if unasked > 0 and not _has_loss(actions):
         step = _fill(variant, unasked, phase, now, headroom)
@@ -203,14 +203,30 @@ def plan_variant(variant: Variant, phase: Phase, now: datetime, headroom: float 
             actions.append(step)
     elif phase is Phase.IN_SERVICE and not actions:
         actions += homing.departure(variant, staying, movers, headroom, now)
+        why = f"{why} {homing.pause(variant, staying)}".rstrip()
     return Plan(tuple(actions), look_again_at, why)
 
 
+def _is_asked_to_leave(instance: Instance, phase: Phase) -> bool:
+    """Whether an operator's wish counts now: what serves is not replaced while the endpoint is still being changed, or a
+    search for the replacement that runs out of time would undo the change."""
+    return instance.leave is Leave.DRAIN or (instance.leave is Leave.REPLACE and phase not in _IN_OPERATION)
+
+
+def _counts(variant: Variant, staying: list[Instance], doomed: list[Instance]) -> str:
+    """How many of the wanted instances serve; those that are to be replaced serve on, but count no more."""
+    found = f"Variant {variant.name} has {_ready_count(staying)} of {variant.desired_count} instance(s) serving."
+    waiting = sum(each.stage is Stage.READY and each.leave is Leave.REPLACE for each in doomed)
+    return f"{found} {waiting} more serve(s) until replaced." if waiting else found
+
+
 def _taken_away(variant: Variant, staying: list[Instance], doomed: list[Instance], now: datetime) -> list[Instance]:
-    """Announced to be taken away: sent away once a replacement serves, before it serves at all, or when time presses."""
+    """Announced to be taken away, or asked to leave: sent away once a replacement serves, before it serves at all, when
+    time presses, or when an operator wants it gone at once."""
     is_replaced = _ready_count(staying) >= variant.desired_count
     presses = now + timedelta(seconds=END_NOTICE_DRAIN_SECONDS)
-    return [i for i in doomed if is_replaced or i.stage is not Stage.READY or (i.ends_at and i.ends_at <= presses)]
+    pressed = [i for i in doomed if i.leave is Leave.DRAIN or (i.ends_at is not None and i.ends_at <= presses)]
+    return [i for i in doomed if is_replaced or i.stage is not Stage.READY or i in pressed]
 
 
 def _short_from_now(variant: Variant) -> list[Action]:
@@ -273,9 +289,20 @@ def _has_loss(actions: Iterable[Action]) -> bool:
 def _send_away(variant: Variant, instance: Instance) -> Drain | Terminate:
     pool = instance.pool
     name = f"{pool.instance_type} {instance.id[:8]} (priority {pool.priority})"
+    if instance.leave:
+        return _send_away_as_asked(variant, instance, name)
     if instance.stage is Stage.READY:
         return Drain(variant, instance, f"{name} is no longer needed: drained first")
     return Terminate(variant, instance, f"{name} is no longer needed and was not ready yet: ended")
+
+
+def _send_away_as_asked(variant: Variant, instance: Instance, name: str) -> Drain | Terminate:
+    by = instance.leave_asked_by or "an operator"
+    if instance.stage is not Stage.READY:
+        return Terminate(variant, instance, f"{name} was not ready yet and is ended, as {by} asked")
+    if instance.leave is Leave.REPLACE:
+        return Drain(variant, instance, f"{name} is drained, as {by} asked: the fleet is whole without it")
+    return Drain(variant, instance, f"{name} is drained, as {by} asked")
 
 
 def _resolve(variant: Variant, attempt: Attempt, *, is_wanted: bool) -> ResolveAttempt:

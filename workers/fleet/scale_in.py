@@ -1,7 +1,8 @@
 """The pure order in which instances go when there are too many.
 
-Not ready before ready, then the least wanted pool (the fallbacks go first), then the fewest calls in flight, then the
-newest. Documented by the service this mirrors for the pools; the rest is the order that wastes and interrupts least.
+What an operator wants gone, then not ready before ready, then the least wanted pool (the fallbacks go first), then the
+fewest calls in flight, then the newest. Documented by the service this mirrors for the pools; the rest is the order that
+wastes and interrupts least.
 """
 
 from controlplane.core.offerings import preference
@@ -15,9 +16,10 @@ def victims(instances: tuple[Instance, ...], surplus: int) -> list[Instance]:
     return sorted(instances, key=_keep_value)[: max(surplus, 0)]
 
 
-def _keep_value(instance: Instance) -> tuple[int, int, int, int, float, str]:
+def _keep_value(instance: Instance) -> tuple[bool, int, int, int, int, float, str]:
     priority, position = preference(instance.pool)
     return (
+        not instance.leave,
         _READINESS[instance.stage],
         -priority,
         -position,

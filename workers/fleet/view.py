@@ -45,6 +45,14 @@ class Sighting(StrEnum):
     GONE = "gone"
 
 
+class Leave(StrEnum):
+    """How an operator wants the instance gone, as in `controlplane.fleet.states`."""
+
+    NOT_ASKED = ""
+    DRAIN = "drain"
+    REPLACE = "replace"
+
+
 @dataclass(frozen=True)
 class Instance:
     """An instance with this round's observations.
@@ -52,7 +60,8 @@ class Instance:
     `is_healthy` is the answer to /ping, None when it was not asked. `in_flight` is the number of calls under way, None
     when some live gateway has not yet said so (for a draining instance: not yet acknowledged). `replaces` is the id of
     the instance whose place this one is to take (a coming-home move). `ends_at` is when it will be taken away, as noted
-    from the provider's announcement (`notice`, `notice_ends_at`). `hourly_price` is in US dollars.
+    from the provider's announcement (`notice`, `notice_ends_at`). `hourly_price` is in US dollars. `leave` is how an
+    operator (`leave_asked_by`) wants it gone.
     """
 
     id: str
@@ -74,6 +83,8 @@ class Instance:
     notice: str = ""
     notice_ends_at: datetime | None = None
     hourly_price: float = 0.0
+    leave: Leave = Leave.NOT_ASKED
+    leave_asked_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,7 +106,8 @@ class Variant:
     `short_lives` are the ends of instances that served only briefly; see `pace`.
     `full_count` is the count with which it serves alone, while a deployment moves `desired_count`. `short_since` is
     since when it lacks an instance. `home_after_seconds` is how long the preferred type must have been open before a
-    fallback is replaced (None: never), `move_not_before` the hold-down after such a move.
+    fallback is replaced (None: never), `move_not_before` the hold-down after such a move; while `is_home_paused` none
+    starts.
     """
 
     id: int
@@ -118,6 +130,7 @@ class Variant:
     short_since: datetime | None = None
     home_after_seconds: float | None = None
     move_not_before: datetime | None = None
+    is_home_paused: bool = False
     short_lives: tuple[datetime, ...] = ()
 
 

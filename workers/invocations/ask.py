@@ -1,11 +1,17 @@
-"""Asking a model: one call to an instance, its answer in a file, and what that means.
+"""Asking a model: one call to an instance, its answer, and what that means.
 
-A payload is sent as bytes, or from a file, piece by piece; an answer is read into a file, so that neither has to fit into
-memory. The limit is on the whole call: a container that answers in drips, or never, costs its caller's time and no more.
+A payload is sent as bytes, or from a file, piece by piece; an answer larger than a piece is read into a file, so that
+neither has to fit into memory. The limit is on the whole call: a container that answers in drips, or never, costs its
+caller's time and no more.
+
+    small payload, a kept connection ----> one exchange (see `exchange`) ----> small answer: in memory
+      | no                                                     | large: read on into the file
+      v                                                        v
+    the client's general way: connect, send, read into the file
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import IO
 
@@ -21,17 +27,22 @@ from controlplane.routing.upstream import (
     UpstreamRequest,
     UpstreamResponse,
 )
+from workers.invocations.exchange import exchange
+from workers.invocations.leased import Leased
 from workers.invocations.plan import (
     TEXT_LIMIT,
     Step,
+    Store,
     after_answer,
     after_fault,
     after_no_connection,
     after_timeout,
 )
-from workers.invocations.queue import Leased
 
 PIECE_BYTES = 256 * 1024
+
+Spool = Callable[[], IO[bytes]]
+"""Makes an empty file."""
 
 
 @dataclass(frozen=True)
@@ -58,26 +69,34 @@ async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
 class Answered:
     """What came of asking a model: what to do next, and its answer's status (0 = none came, None = it was not reached).
 
-    `error_body` is the body of a failed answer as far as a message may carry it, None where it is larger or there is none.
+    `body` is a good answer. `error_body` is the body of a failed answer as far as a message may carry it, None where it is
+    larger or there is none.
     """
 
     step: Step
     status: int | None
     content_type: str = ""
+    body: IO[bytes] | bytes = b""
     error_body: bytes | None = None
 
 
-async def ask(upstream: UpstreamClient, address: str, leased: Leased, payload: Payload, answer_file: IO[bytes]) -> Answered:
-    """Call the instance at `address`; a good answer's body is written into `answer_file`."""
+async def ask(upstream: UpstreamClient, address: str, leased: Leased, payload: Payload, spool: Spool) -> Answered:
+    """Call the instance at `address`; `spool` makes the file for a good answer that is large."""
     framing, body = payload.framed()
     request = UpstreamRequest(b"POST", b"/invocations", [*_headers(leased), *framing], body)
+    deadline = clock.monotonic() + leased.timeout_seconds
     try:
-        async with asyncio.timeout(leased.timeout_seconds):
-            answer = await upstream.send(address, request, Timeouts(response=leased.timeout_seconds))
-            try:
-                return await _take(leased, answer, answer_file)
-            finally:
-                answer.close()
+        done = None
+        if isinstance(body, bytes) and len(body) <= PIECE_BYTES:
+            done = await exchange(upstream, address, request, leased.timeout_seconds)
+        if done is not None and done.incoming.complete:
+            done.close()
+            return _answered(leased, done.incoming.status, done.incoming.headers, done.body())
+        async with asyncio.timeout(deadline - clock.monotonic()):
+            if done is not None:
+                return await _read(leased, done.awaited(), spool)
+            timeouts = Timeouts(response=leased.timeout_seconds)
+            return await _read(leased, await upstream.send(address, request, timeouts), spool)
     except (TimeoutError, TimedOut):
         return Answered(after_timeout(leased.timeout_seconds), 0)
     except ConnectFailed as error:
@@ -86,32 +105,49 @@ async def ask(upstream: UpstreamClient, address: str, leased: Leased, payload: P
         return Answered(after_fault(f"The model gave no answer: {error}.", leased.attempts, clock.now()), 0)
 
 
-async def _take(leased: Leased, answer: UpstreamResponse, answer_file: IO[bytes]) -> Answered:
-    """Read the answer into the file, or the start of it into a reason."""
-    kept, is_whole = b"", True
+async def _read(leased: Leased, answer: UpstreamResponse, spool: Spool) -> Answered:
+    """Read a good answer into a file, or the start of another into memory."""
+    try:
+        if not 200 <= answer.status < 300:
+            return _answered(leased, answer.status, answer.headers, await _start_of(answer))
+        file = spool()
+        async for chunk in answer.chunks():
+            file.write(chunk)
+        return _answered(leased, answer.status, answer.headers, file)
+    finally:
+        answer.close()
+
+
+async def _start_of(answer: UpstreamResponse) -> bytes:
+    """The body, or as much of it that it can be told to be larger than a message may carry."""
+    kept = b""
     async for chunk in answer.chunks():
-        if 200 <= answer.status < 300:
-            answer_file.write(chunk)
-        elif len(kept) + len(chunk) <= ANSWER_LIMIT_BYTES:
+        if len(kept) <= ANSWER_LIMIT_BYTES:
             kept += chunk
-        else:
-            kept, is_whole = (kept + chunk)[:ANSWER_LIMIT_BYTES], False
-    text = kept[:TEXT_LIMIT].decode("utf-8", "replace")
-    step = after_answer(answer.status, text, leased.attempts, clock.now())
-    return Answered(step, answer.status, _content_type(answer), kept if is_whole else None)
+    return kept
 
 
-def _content_type(answer: UpstreamResponse) -> str:
+def _answered(leased: Leased, status: int, headers: Headers, body: IO[bytes] | bytes) -> Answered:
+    """What a whole answer means."""
+    content_type = _content_type(headers)
+    if 200 <= status < 300 or not isinstance(body, bytes):
+        return Answered(Store(), status, content_type, body)
+    text = body[:TEXT_LIMIT].decode("utf-8", "replace")
+    step = after_answer(status, text, leased.attempts, clock.now())
+    return Answered(step, status, content_type, error_body=body if len(body) <= ANSWER_LIMIT_BYTES else None)
+
+
+def _content_type(headers: Headers) -> str:
     """The answer's content type, if it can be kept as an object's: stores take ASCII only."""
-    text = (answer.header(b"content-type") or b"").decode("latin-1")
+    text = next((value for name, value in headers if name == b"content-type"), b"").decode("latin-1")
     return text if text.isascii() and text.isprintable() else ""
 
 
 def _headers(leased: Leased) -> Headers:
-    pairs = {
-        b"content-type": leased.content_type,
-        b"accept": leased.accept,
-        b"x-amzn-sagemaker-custom-attributes": leased.custom_attributes,
-        b"x-amzn-sagemaker-inference-id": leased.inference_id,
-    }
-    return [(name, value.encode("latin-1")) for name, value in pairs.items() if value]
+    pairs = [
+        (b"content-type", leased.content_type),
+        (b"accept", leased.accept),
+        (b"x-amzn-sagemaker-custom-attributes", leased.custom_attributes),
+        (b"x-amzn-sagemaker-inference-id", leased.inference_id),
+    ]
+    return [(name, value.encode("latin-1")) for name, value in pairs if value]

@@ -20,7 +20,7 @@ from controlplane.gateway.tally import Spread
 from controlplane.metrics import store
 from controlplane.metrics.series import BUCKET_SECONDS, OWN_NAMESPACE, MetricSetKey, bucket_start
 from controlplane.metrics.statistics import Aggregate
-from workers.invocations.queue import Leased
+from workers.invocations.leased import Leased
 
 PERIOD_SECONDS = 1.0
 WRITE_SECONDS = 2.0

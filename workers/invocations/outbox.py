@@ -17,7 +17,7 @@ from psycopg_pool import AsyncConnectionPool
 from controlplane.core import clock
 from controlplane.core.ids import new_uuid
 from controlplane.invocations.steps import Step, clean
-from workers.invocations.statements import appended
+from controlplane.invocations.steps_sql import appended, one_step
 
 LEASE_SECONDS = 60.0
 """Longer than a call of the notification service may take with its retries."""
@@ -62,11 +62,8 @@ WITH sent AS (
   UPDATE endpoints_endpoint endpoint SET look_again_at = %(now)s FROM sent
   WHERE endpoint.id = sent.endpoint_id AND sent.kind = 'test'
 ), noted AS (
-  UPDATE invocations_asyncinvocation invocation SET {
-    appended(
-        1, f"jsonb_build_array(jsonb_build_array(%(at)s::text, '{Step.NOTIFIED}', invocation.attempts, %(topic)s::text))"
-    )
-}
+  UPDATE invocations_asyncinvocation invocation
+  SET {appended(1, one_step(Step.NOTIFIED, "invocation.attempts", "%(topic)s::text"))}
   FROM sent WHERE invocation.id = sent.invocation_id
 )
 SELECT count(*) FROM sent

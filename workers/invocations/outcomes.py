@@ -13,7 +13,7 @@ invocation over looks for the object first. A store that says no is believed aft
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import IO
@@ -23,9 +23,10 @@ from controlplane.invocations import messages
 from controlplane.invocations.delivery import SUCCESS_TOPIC_GETS_ANSWER, Delivery
 from controlplane.invocations.steps import Step
 from workers.invocations import measures
+from workers.invocations.leased import Leased, Noted
+from workers.invocations.ledger import Ledger
 from workers.invocations.measures import MICROSECONDS, MILLISECONDS, Measures, place_of
 from workers.invocations.plan import REFUSALS_LIMIT, Fail, Kind, clean, store_pause, storing_until
-from workers.invocations.queue import Leased, Noted, Queue
 from workers.invocations.store import Store, StoreAway, StoreFailed, StoreRefused
 
 log = logging.getLogger(__name__)
@@ -50,9 +51,9 @@ _ENDS = {
 
 @dataclass(frozen=True)
 class Answer:
-    """A model's good answer, in a file, and when it was asked and answered."""
+    """A model's good answer, in memory or in a file, and when it was asked and answered."""
 
-    file: IO[bytes]
+    body: IO[bytes] | bytes
     content_type: str
     status: int
     sent_at: datetime
@@ -62,31 +63,35 @@ class Answer:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Tells outcomes; `pause` waits so many seconds, `told` is called when messages are to be sent."""
+    """Tells outcomes; `told` is called when messages are to be sent, `freed` when a request has left its instance, with
+    `pause` so many seconds are waited.
+    """
 
-    queue: Queue
+    ledger: Ledger
     store: Store
     measures: Measures
     region: str
     told: Callable[[], None] = lambda: None
+    freed: Callable[[Leased], None] = lambda leased: None
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def complete(self, leased: Leased, answer: Answer) -> None:
         """Keep the answer as the output object and record the success, or, where it cannot be kept, the failure."""
         sent = leased.step(Step.SENT, at=answer.sent_at)
         answered = leased.step(Step.ANSWERED, f"{answer.status} {answer.detail}".strip(), answer.answered_at)
-        if not await self.queue.start_storing(leased, sent, answered):
-            await self.queue.tell_dropped(leased)
+        if not await self.ledger.start_storing(leased, sent, answered):
+            await self.ledger.tell_dropped(leased)
             return
+        self.freed(leased)
         began = clock.monotonic()
-        fault = await self._keep_putting(leased, leased.output_location, answer.file, answer.content_type)
+        fault = await self._keep_putting(leased, leased.output_location, answer.body, answer.content_type)
         place = place_of(leased)
         if fault is not None:
             self.measures.count(place, measures.UPLOAD_FAILURES)
             await self._after_lost_answer(leased, fault)
             return
         self.measures.count(place, measures.UPLOAD_LATENCY, (clock.monotonic() - began) * 1e6, MICROSECONDS)
-        await self._completed(leased, answer.content_type, _small(answer.file) if _is_included(leased) else None)
+        await self._completed(leased, answer.content_type, _small(answer.body) if _is_included(leased) else None)
 
     async def complete_found(self, leased: Leased) -> bool:
         """Record the success of an invocation whose output is there already; False when it is not. Raises StoreAway."""
@@ -107,7 +112,7 @@ class Outcomes:
     ) -> None:
         """Record the failure, its object first; `answer` is the body that the model failed with, if any."""
         if leased.failure_location:
-            if not await self.queue.decide_failure(leased, failure):
+            if not await self.ledger.decide_failure(leased, failure):
                 return
             body = clean(failure.text).encode("utf-8", "replace")
             fault = await self._keep_putting(leased, leased.failure_location, body, "text/plain")
@@ -129,7 +134,7 @@ class Outcomes:
     async def _keep_putting(self, leased: Leased, location: str, body: IO[bytes] | bytes, content_type: str) -> str | None:
         """Put the object, however often it takes; None once it is there, else why it never will be."""
         until = storing_until(leased.expires_at, clock.now())
-        kms_key_id = Delivery.of(leased.delivery).kms_key_id
+        kms_key_id = Delivery.of(leased.delivery).kms_key_id if leased.delivery else ""
         tries = refusals = 0
         while True:
             try:
@@ -146,8 +151,10 @@ class Outcomes:
 
     async def _completed(self, leased: Leased, content_type: str, body: bytes | None) -> None:
         ended = clock.now()
-        notes = messages.of_success(self._request(leased, ended), Delivery.of(leased.delivery), content_type, body)
-        if await self.queue.end(leased, "completed", [leased.step(Step.STORED, leased.output_location, ended)], notes):
+        notes: Sequence[messages.Note] = ()
+        if leased.delivery:
+            notes = messages.of_success(self._request(leased, ended), Delivery.of(leased.delivery), content_type, body)
+        if await self.ledger.complete(leased, leased.step(Step.STORED, leased.output_location, ended), notes):
             self._count_end(leased, ended)
             if notes:
                 self.told()
@@ -158,7 +165,7 @@ class Outcomes:
         step = leased.step(end.step, failure.text, ended)
         request = self._request(leased, ended)
         notes = messages.of_failure(request, Delivery.of(leased.delivery), failure.kind, failure.text, answer)
-        if await self.queue.end(leased, end.state, [*steps, step], notes, failure):
+        if await self.ledger.end(leased, end.state, [*steps, step], notes, failure):
             if end.measure:
                 self.measures.count(place_of(leased), end.measure)
                 self._count_end(leased, ended)
@@ -168,7 +175,7 @@ class Outcomes:
     def _count_end(self, leased: Leased, ended: datetime) -> None:
         place = place_of(leased)
         self.measures.count(place, measures.PROCESSED)
-        total = (ended - leased.accepted_at).total_seconds() * 1000
+        total = (ended - leased.queued_at).total_seconds() * 1000
         self.measures.count(place, measures.TOTAL_PROCESSING_TIME, total, MILLISECONDS)
 
     def _request(self, leased: Leased, ended: datetime) -> messages.Request:
@@ -187,11 +194,12 @@ class Outcomes:
 
 
 def _is_included(leased: Leased) -> bool:
-    return SUCCESS_TOPIC_GETS_ANSWER in Delivery.of(leased.delivery).includes
+    return bool(leased.delivery) and SUCCESS_TOPIC_GETS_ANSWER in Delivery.of(leased.delivery).includes
 
 
-def _small(file: IO[bytes]) -> bytes | None:
-    """The file's bytes, None if a message cannot carry them."""
-    file.seek(0)
-    body = file.read(messages.ANSWER_LIMIT_BYTES + 1)
+def _small(body: IO[bytes] | bytes) -> bytes | None:
+    """The bytes of an answer, None if a message cannot carry them."""
+    if not isinstance(body, bytes):
+        body.seek(0)
+        body = body.read(messages.ANSWER_LIMIT_BYTES + 1)
     return body if len(body) <= messages.ANSWER_LIMIT_BYTES else None

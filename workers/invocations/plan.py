@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+DEFAULT_CONCURRENCY = 4
+"""Calls at once on each instance where MaxConcurrentInvocationsPerInstance is not given."""
+
 ATTEMPTS_LIMIT = 3
 RETRY_FIRST_SECONDS = 1.0
 TEXT_LIMIT = 2048

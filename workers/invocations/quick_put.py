@@ -6,23 +6,24 @@
     the SDK's call, which knows about retries, redirects, TLS, encryption and every kind of answer
 
 The SDK call takes its time in Python, some milliseconds of it, in a thread that the loop has to share the processor with.
-The signature and the credentials are botocore's here too. An object put twice is the same object.
+The credentials are botocore's here too. An object put twice is the same object.
 """
 
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from botocore.auth import S3SigV4Auth
-from botocore.awsrequest import AWSRequest
-
+from controlplane.auth.sigv4 import ALGORITHM, Scope, SignedRequest, body_hash, sign, stamp_of
+from controlplane.core import clock
 from controlplane.routing.upstream import Timeouts, UpstreamClient, UpstreamError, UpstreamRequest
+from workers.invocations.exchange import exchange
 
 SMALL_BYTES = 256 * 1024
 ANSWER_LIMIT_BYTES = 64 * 1024
 SECONDS = 30.0
 
 _UNESCAPED = "/-_.~"
+_SERVICE = "s3"
 
 
 class QuickPut:
@@ -38,26 +39,51 @@ class QuickPut:
         self._client = UpstreamClient()
 
     async def __call__(self, bucket: str, key: str, body: bytes, headers: Mapping[str, str]) -> bool:
-        """Whether the object is kept; False where that is not known, and the SDK should put it."""
+        """Whether the object is kept; False where that is not known, and the SDK should put it.
+
+        `headers` have lower-case names.
+        """
         if not self._address or self._credentials is None or len(body) > SMALL_BYTES:
             return False
-        path = quote(f"/{bucket}/{key}", safe=_UNESCAPED)
-        request = UpstreamRequest(b"PUT", path.encode(), self._signed(path, body, headers), body)
+        path = f"/{bucket}/{key}"
+        target = quote(path, safe=_UNESCAPED).encode()
+        request = UpstreamRequest(b"PUT", target, self._signed(path, body, headers), body)
         try:
-            answer = await self._client.send(self._address, request, Timeouts(response=SECONDS))
-            try:
-                await answer.read(ANSWER_LIMIT_BYTES)
-            finally:
-                answer.close()
+            status = await self._send(request)
         except UpstreamError:
             return False
-        return answer.status == 200  # PutObject has no other success
+        return status == 200  # PutObject has no other success
+
+    async def _send(self, request: UpstreamRequest) -> int:
+        """The answer's status."""
+        done = await exchange(self._client, self._address, request, SECONDS)
+        if done is not None:
+            done.close()
+            return done.incoming.status
+        answer = await self._client.send(self._address, request, Timeouts(response=SECONDS))
+        try:
+            await answer.read(ANSWER_LIMIT_BYTES)
+        finally:
+            answer.close()
+        return answer.status
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
     def _signed(self, path: str, body: bytes, headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-        request = AWSRequest("PUT", f"http://{self._address}{path}", {**headers, "Host": self._address}, body)
-        S3SigV4Auth(self._credentials.get_frozen_credentials(), "s3", self._region).add_auth(request)
-        return [(name.lower().encode(), value.encode()) for name, value in request.headers.items()]
+        """The headers, signed. S3 encodes the path once, other services what is on the wire: so the bare path is given."""
+        keys, now = self._credentials.get_frozen_credentials(), clock.now().replace(microsecond=0)
+        stamp, digest = stamp_of(now), body_hash(body)
+        named = {**headers, "host": self._address, "x-amz-content-sha256": digest, "x-amz-date": stamp}
+        if keys.token:
+            named["x-amz-security-token"] = keys.token
+        names = tuple(sorted(named))
+        request = SignedRequest("PUT", path, "", tuple(named.items()), digest)
+        scope = Scope(keys.access_key, stamp[:8], self._region, _SERVICE)
+        signature = sign(request, scope, names, now, keys.secret_key)
+        credential = f"{keys.access_key}/{scope.date}/{scope.region}/{_SERVICE}/aws4_request"
+        named["authorization"] = (
+            f"{ALGORITHM} Credential={credential}, SignedHeaders={';'.join(names)}, Signature={signature}"
+        )
+        return [(name.encode(), value.encode("latin-1")) for name, value in named.items()]

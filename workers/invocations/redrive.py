@@ -31,7 +31,7 @@ from controlplane.core import clock
 from controlplane.core.ids import new_uuid
 from controlplane.invocations.accept import CHANNEL
 from controlplane.invocations.steps import Step
-from workers.invocations.statements import appended
+from controlplane.invocations.steps_sql import appended
 from workers.invocations.store import StoreFailed
 
 SCAN_SECONDS = 1.0

@@ -16,6 +16,7 @@ How outcomes are told, and what becomes of an answer while the store is away, is
 import logging
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from typing import IO
@@ -25,12 +26,13 @@ from controlplane.gateway.counting import Call, Counts
 from controlplane.invocations.steps import Step
 from controlplane.routing.upstream import UpstreamClient
 from workers.invocations import measures
-from workers.invocations.ask import Payload, ask
+from workers.invocations.ask import Payload, Spool, ask
 from workers.invocations.inputs import InputAway, InputFault, Inputs
+from workers.invocations.leased import Leased, Noted
+from workers.invocations.ledger import Ledger
 from workers.invocations.measures import MICROSECONDS, MILLISECONDS, Measures, place_of
 from workers.invocations.outcomes import Answer, Outcomes
 from workers.invocations.plan import Fail, Kind, Retry, Store, after_fault, after_store_away
-from workers.invocations.queue import Leased, Noted, Queue
 from workers.invocations.store import StoreAway
 
 SPOOL_BYTES = 1024 * 1024
@@ -43,7 +45,7 @@ log = logging.getLogger(__name__)
 class Runner:
     """Runs invocations on one event loop."""
 
-    queue: Queue
+    ledger: Ledger
     outcomes: Outcomes
     inputs: Inputs
     upstream: UpstreamClient
@@ -56,7 +58,7 @@ class Runner:
             if leased.is_storing and await self.outcomes.complete_found(leased):
                 return
         except StoreAway as error:
-            await self._retry(leased, after_store_away(str(error), leased.accepted_at, clock.now()))
+            await self._retry(leased, after_store_away(str(error), leased.queued_at, clock.now()))
             return
         if leased.failure is not None:
             await self.outcomes.fail(leased, leased.failure)
@@ -67,18 +69,22 @@ class Runner:
             await self._after_disk_fault(leased, error)
 
     async def _attempt(self, leased: Leased, address: str, call: Call) -> None:
-        with _spool() as payload_file, _spool() as answer_file:
+        with ExitStack() as files:
+
+            def spool() -> IO[bytes]:
+                return files.enter_context(tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES))
+
             try:
-                payload = await self._payload(leased, payload_file)
+                payload = await self._payload(leased, spool)
             except InputFault as fault:
                 self.measures.count(place_of(leased), measures.DOWNLOAD_FAILURES)
                 await self.outcomes.fail(leased, Fail(str(fault), fault.kind))
                 return
             except InputAway as fault:
                 why = f"The payload cannot be fetched now: {fault}."
-                await self._retry(leased, after_store_away(why, leased.accepted_at, clock.now()))
+                await self._retry(leased, after_store_away(why, leased.queued_at, clock.now()))
                 return
-            await self._ask(leased, address, call, payload, answer_file)
+            await self._ask(leased, address, call, payload, spool)
 
     async def _after_disk_fault(self, leased: Leased, error: OSError) -> None:
         """The payload or the answer had no room here: another worker, or this one later, may have some."""
@@ -90,26 +96,26 @@ class Runner:
         else:
             await self.outcomes.fail(leased, step)
 
-    async def _payload(self, leased: Leased, file: IO[bytes]) -> Payload:
+    async def _payload(self, leased: Leased, spool: Spool) -> Payload:
         """The payload: the inline body, or the file with what is at the request's InputLocation."""
         if not leased.input_location:
-            body = await self.queue.payload(leased) if leased.body is None else leased.body
+            body = leased.body or b""
             return Payload(body, len(body))
-        began = clock.monotonic()
+        began, file = clock.monotonic(), spool()
         size = await self.inputs.fetch(leased.input_location, file)
         seconds = clock.monotonic() - began
         self.measures.count(place_of(leased), measures.DOWNLOAD_LATENCY, seconds * 1e6, MICROSECONDS)
         return Payload(file, size)
 
-    async def _ask(self, leased: Leased, address: str, call: Call, payload: Payload, answer_file: IO[bytes]) -> None:
+    async def _ask(self, leased: Leased, address: str, call: Call, payload: Payload, spool: Spool) -> None:
         sent_at = clock.now()
         call.ask()
-        answered = await ask(self.upstream, address, leased, payload, answer_file)
+        answered = await ask(self.upstream, address, leased, payload, spool)
         answered_at, step = clock.now(), answered.step
         self._count(leased, call, answered.status, sent_at)
         if isinstance(step, Store):
             status = answered.status or 0
-            await self.outcomes.complete(leased, Answer(answer_file, answered.content_type, status, sent_at, answered_at))
+            await self.outcomes.complete(leased, Answer(answered.body, answered.content_type, status, sent_at, answered_at))
             return
         steps = [leased.step(Step.SENT, at=sent_at)] if answered.status is not None else []
         if answered.status:
@@ -122,20 +128,16 @@ class Runner:
     async def _retry(self, leased: Leased, step: Retry, steps: Sequence[Noted] = ()) -> None:
         log.info("invocation %s: %s Tried again at %s.", leased.id, step.why, step.due_at)
         noted = [*steps, leased.step(Step.RETRIED, step.why)]
-        await self.queue.retry(leased, step.due_at, noted, is_attempt=step.is_attempt)
+        await self.ledger.retry(leased, step.due_at, noted, is_attempt=step.is_attempt)
 
     def _count(self, leased: Leased, call: Call, status: int | None, sent_at: datetime) -> None:
         """Count a call that reached the model, and with the first of them how long the request has waited for it."""
         if status is None:
             return
         if leased.attempts == 1:
-            waited = (sent_at - leased.accepted_at).total_seconds() * 1000
+            waited = (sent_at - leased.queued_at).total_seconds() * 1000
             self.measures.count(place_of(leased), measures.TIME_IN_BACKLOG, waited, MILLISECONDS)
         call.answered()
         if not 200 <= status < 300:
             call.fail(status)
         self.counts.add(call)
-
-
-def _spool() -> "tempfile.SpooledTemporaryFile[bytes]":
-    return tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)

@@ -1,22 +1,14 @@
-"""The statements of the queue. Every write of a leased row is guarded by the lease's token.
+"""The statements that claim and lease. Every write of a leased row is guarded by the lease's token."""
 
-A step of the timeline is appended by the statement that makes it true. `appended(n)` takes the parameter `steps`, JSON of
-n steps; a timeline that has reached its limit first loses as many from its middle.
-"""
-
-from controlplane.invocations.steps import KEPT_FIRST, LIMIT, Step
-
-
-def appended(count: int, steps: str = "%(steps)s::jsonb") -> str:
-    """The assignment that appends `count` steps to the timeline."""
-    shortened = "timeline" + f" - {KEPT_FIRST}" * count
-    return f"timeline = (CASE WHEN jsonb_array_length(timeline) >= {LIMIT} THEN {shortened} ELSE timeline END) || {steps}"
-
+from controlplane.invocations.steps import Step
+from controlplane.invocations.steps_sql import appended, one_step
+from workers.invocations.plan import DEFAULT_CONCURRENCY
 
 COLUMNS = """q.id, q.account_id, q.endpoint_id, q.endpoint_name, q.variant_name, q.content_type, q.accept,
-    q.custom_attributes, q.inference_id, q.input_location, q.attempts, q.accepted_at, q.expires_at, q.timeout_seconds,
-    q.output_location, q.failure_location, q.delivery, q.is_storing, q.outcome_text, q.failure_kind, q.instance_id,
-    q.lease_token"""
+    q.custom_attributes, q.inference_id, q.input_location, q.attempts, q.accepted_at,
+    coalesce(q.redriven_at, q.accepted_at), q.expires_at, q.timeout_seconds, q.output_location, q.failure_location,
+    q.delivery, q.is_storing, q.outcome_text, q.failure_kind, q.instance_id, q.lease_token"""
+"""In the order of `Leased`."""
 
 # One step of the index for each endpoint that has something queued, however long its queue is.
 WAITING = """
@@ -27,49 +19,67 @@ WITH RECURSIVE waiting AS (
           WHERE state = 'queued' AND endpoint_id > waiting.endpoint_id ORDER BY endpoint_id LIMIT 1)
   FROM waiting WHERE waiting.endpoint_id IS NOT NULL
 )
-SELECT waiting.endpoint_id, endpoint.phase, snapshot.document
+SELECT waiting.endpoint_id, endpoint.phase
 FROM waiting
 LEFT JOIN endpoints_endpoint endpoint ON endpoint.id = waiting.endpoint_id
-LEFT JOIN routing_routingsnapshot snapshot ON snapshot.endpoint_id = waiting.endpoint_id
 WHERE waiting.endpoint_id IS NOT NULL
 """
 
-RUNNING = """
-SELECT instance_id, count(*) FROM invocations_asyncinvocation
-WHERE state = 'running' AND endpoint_id = %(endpoint_id)s AND instance_id IS NOT NULL GROUP BY instance_id
+# Claims of one endpoint take turns. The lock comes before the claim, in a statement of its own: a statement sees what was
+# committed when it began. Sent together, they are one transaction and one round trip. Nobody waits for the disk: a claim
+# that a crash of the database forgets is a request that is queued, and called once more, which at least once allows. Every
+# commit after it is waited for, and what comes before a commit is on the disk with it.
+TAKE_TURN = """
+SELECT set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock(hashtextextended(%(endpoint_id)s::text, 0))
 """
 
-_CLAIMED = (
-    f"jsonb_build_array(jsonb_build_array(%(at)s::text, '{Step.CLAIMED}', attempts + 1, coalesce({{where}}::text, '')))"
-)
+CLAIM_LIMIT = 64
+"""Of one claim; a constant of the statement, so that its plan is one for few rows."""
 
-# Claims of one endpoint take turns. The lock comes before the count, in a statement of its own: a statement sees what was
-# committed when it began. What is sent together costs one round trip. Nobody waits for the disk: a claim that a crash of
-# the database forgets is a request that is queued, and called once more, which at least once allows. Every commit after it
-# is waited for, and what comes before a commit is on the disk with it.
-BEGIN_CLAIM = f"""
-BEGIN; SET LOCAL synchronous_commit TO off; SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0)); {RUNNING}
-"""
-
+# The routing document says which instances there are, in the moment of the claim; their free slots are those that nothing
+# runs in. The emptiest instance comes first, so that work spreads; while two revisions of a variant share the calls, the
+# order is a random one in which each comes first as often as its share says: a weighted shuffle, the smallest of
+# exponential draws with these rates (Efraimidis and Spirakis 2006).
 CLAIM = f"""
-WITH due AS (
+WITH route AS (
+  SELECT revision, document, coalesce((document -> 'async_inference' ->> 'max_concurrent')::int, {DEFAULT_CONCURRENCY})
+    AS most
+  FROM routing_routingsnapshot WHERE endpoint_id = %(endpoint_id)s AND (document ->> 'is_serving')::boolean
+), target AS (
+  SELECT (target.it ->> 'instance_id')::uuid AS instance_id, variant.it ->> 'name' AS variant, revision, most,
+         coalesce((variant.it ->> 'share')::float, 1) AS share,
+         row_number() OVER (ORDER BY variant.place, target.place) AS place,
+         count(*) OVER (PARTITION BY variant.place) AS of_variant,
+         bool_or(coalesce((variant.it ->> 'share')::float, 1) < 1) OVER () AS is_shared
+  FROM route, jsonb_array_elements(document -> 'variants') WITH ORDINALITY AS variant (it, place),
+    jsonb_array_elements(variant.it -> 'targets') WITH ORDINALITY AS target (it, place)
+  WHERE coalesce((variant.it ->> 'share')::float, 1) > 0 AND NOT (target.it ->> 'is_draining')::boolean
+), busy AS (
+  SELECT instance_id, count(*) AS running FROM invocations_asyncinvocation
+  WHERE state = 'running' AND endpoint_id = %(endpoint_id)s AND instance_id IS NOT NULL GROUP BY instance_id
+), slot AS (
+  SELECT instance_id, variant, revision, count(*) OVER () AS slots, row_number() OVER (
+    ORDER BY CASE WHEN is_shared THEN -ln(1 - random()) * of_variant / share ELSE level END, place) AS place
+  FROM target LEFT JOIN busy USING (instance_id)
+    CROSS JOIN LATERAL generate_series(coalesce(running, 0), least(most, coalesce(running, 0) + {CLAIM_LIMIT}) - 1)
+      AS level
+  ORDER BY place LIMIT {CLAIM_LIMIT}
+), due AS (
   SELECT id, row_number() OVER (ORDER BY due_at, accepted_at) AS place FROM (
     SELECT id, due_at, accepted_at FROM invocations_asyncinvocation
     WHERE endpoint_id = %(endpoint_id)s AND state = 'queued' AND due_at <= %(now)s AND expires_at > %(now)s
       AND failure_kind = ''
-    ORDER BY due_at, accepted_at LIMIT %(count)s FOR UPDATE SKIP LOCKED
-  ) AS locked
-), slot AS (
-  SELECT instance_id, variant, place
-  FROM unnest(%(instances)s::uuid[], %(variants)s::varchar[]) WITH ORDINALITY AS slot (instance_id, variant, place)
+    ORDER BY due_at, accepted_at LIMIT {CLAIM_LIMIT}
+  ) AS first
 )
 UPDATE invocations_asyncinvocation q
 SET state = 'running', attempts = attempts + 1, instance_id = slot.instance_id, variant_name = slot.variant,
     lease_token = %(token)s, lease_expires_at = %(lease_expires_at)s,
-    {appended(1, _CLAIMED.format(where="slot.instance_id"))}
+    {appended(1, one_step(Step.CLAIMED, "attempts + 1", "slot.instance_id::text"))}
 FROM due JOIN slot USING (place) LEFT JOIN invocations_asyncpayload payload ON payload.invocation_id = due.id
-WHERE q.id = due.id
-RETURNING {COLUMNS}, payload.body
+WHERE place <= %(count)s AND q.id = due.id AND q.state = 'queued' AND q.failure_kind = ''
+RETURNING {COLUMNS}, payload.body, slot.slots, slot.revision,
+  CASE WHEN slot.revision <> %(known)s THEN (SELECT document FROM route) END
 """  # noqa: S608 - composed of this module's constants
 
 # What never had an instance is counted at the endpoint's first variant.
@@ -82,7 +92,7 @@ SET state = 'running', attempts = attempts + 1, instance_id = NULL, lease_token 
     variant_name = CASE WHEN variant_name <> '' THEN variant_name ELSE coalesce(
       (SELECT document -> 'variants' -> 0 ->> 'name' FROM routing_routingsnapshot snapshot
        WHERE snapshot.endpoint_id = q.endpoint_id), '') END,
-    {appended(1, _CLAIMED.format(where="''"))}
+    {appended(1, one_step(Step.CLAIMED, "attempts + 1", "''"))}
 WHERE id IN (
   SELECT id FROM invocations_asyncinvocation
   WHERE state = 'queued' AND {{which}} ORDER BY {{order}} LIMIT %(count)s FOR UPDATE SKIP LOCKED
@@ -98,96 +108,13 @@ UPDATE invocations_asyncinvocation
 SET state = 'queued', due_at = %(now)s, lease_token = NULL, lease_expires_at = NULL, instance_id = NULL,
     outcome_text = CASE WHEN failure_kind = '' AND attempts >= %(limit)s THEN %(text)s ELSE outcome_text END,
     failure_kind = CASE WHEN failure_kind = '' AND attempts >= %(limit)s THEN %(kind)s ELSE failure_kind END,
-    {appended(1, f"jsonb_build_array(jsonb_build_array(%(at)s::text, '{Step.RETRIED}', attempts, %(text)s::text))")}
+    {appended(1, one_step(Step.RETRIED, "attempts", "%(text)s::text"))}
 WHERE id IN (
   SELECT id FROM invocations_asyncinvocation
   WHERE state = 'running' AND lease_expires_at <= %(now)s LIMIT %(count)s FOR UPDATE SKIP LOCKED
 )
 """  # noqa: S608 - composed of this module's constants
 
-# Statements over many leased rows lock them in the order of their ids, so that no two of them wait for each other.
-RENEW = """
-WITH held AS (
-  SELECT q.id FROM invocations_asyncinvocation q
-  JOIN unnest(%s::uuid[], %s::uuid[]) AS held (id, token) ON q.id = held.id AND q.lease_token = held.token
-  WHERE q.state = 'running' ORDER BY q.id FOR NO KEY UPDATE OF q
-)
-UPDATE invocations_asyncinvocation q SET lease_expires_at = %s FROM held WHERE q.id = held.id
-RETURNING q.id, q.lease_token
-"""
-
-_UPDATE = (
-    "UPDATE invocations_asyncinvocation SET {changes} WHERE id = %(id)s AND lease_token = %(token)s AND state = 'running'"
-)
-
-_HELD = """
-WITH held AS (
-  SELECT q.id, call.steps FROM invocations_asyncinvocation q
-  JOIN unnest(%(ids)s::uuid[], %(tokens)s::uuid[], %(steps)s::jsonb[]) AS call (id, token, steps)
-    ON q.id = call.id AND q.lease_token = call.token
-  WHERE q.state = 'running' ORDER BY q.id FOR NO KEY UPDATE OF q
-)"""
-
-START_STORING = f"""{_HELD}
-UPDATE invocations_asyncinvocation q
-SET is_storing = true, instance_id = NULL, {appended(2, "held.steps")}
-FROM held WHERE q.id = held.id RETURNING q.id, q.lease_token
-"""  # noqa: S608 - composed of this module's constants
-"""The models have answered: their slots are free from here on."""
-
-# The same as END does, for many that are completed.
-COMPLETE = f"""{_HELD}, ended AS (
-  UPDATE invocations_asyncinvocation q
-  SET state = 'completed', ended_at = %(now)s, lease_token = NULL, lease_expires_at = NULL, instance_id = NULL,
-      is_storing = false, outcome_text = '', failure_kind = '', {appended(1, "held.steps")}
-  FROM held WHERE q.id = held.id
-  RETURNING q.id, q.account_id, q.endpoint_id, q.endpoint_name, q.variant_name
-), dropped AS (
-  DELETE FROM invocations_asyncpayload payload USING ended WHERE payload.invocation_id = ended.id
-), told AS (
-  INSERT INTO invocations_asyncnotification (
-    invocation_id, account_id, endpoint_id, endpoint_name, variant_name, kind, topic, message, created_at,
-    due_at, attempts, last_error)
-  SELECT ended.id, account_id, endpoint_id, endpoint_name, variant_name, 'result', topic, message, %(now)s, %(now)s,
-         0, ''
-  FROM ended JOIN unnest(%(told)s::uuid[], %(topics)s::varchar[], %(messages)s::text[]) AS note (id, topic, message)
-    USING (id)
-)
-SELECT call.id, call.token FROM ended JOIN unnest(%(ids)s::uuid[], %(tokens)s::uuid[]) AS call (id, token) USING (id)
-"""  # noqa: S608 - composed of this module's constants
-
-DECIDE_FAILURE = _UPDATE.format(changes="outcome_text = %(text)s, failure_kind = %(kind)s, instance_id = NULL")
-
-RETRY = _UPDATE.format(
-    changes=(
-        "state = 'queued', due_at = %(due_at)s, instance_id = NULL, lease_token = NULL, lease_expires_at = NULL, "
-        "attempts = attempts - %(uncounted)s, {appended}"
-    )
-)
-
-# The one outcome, the messages that tell of it, and the end of a payload that nobody will ask for again.
-END = """
-WITH ended AS (
-  UPDATE invocations_asyncinvocation
-  SET state = %(state)s, ended_at = %(now)s, lease_token = NULL, lease_expires_at = NULL, instance_id = NULL,
-      is_storing = false, outcome_text = %(text)s, failure_kind = %(kind)s, {appended}
-  WHERE id = %(id)s AND lease_token = %(token)s AND state = 'running'
-  RETURNING id, account_id, endpoint_id, endpoint_name, variant_name
-), dropped AS (
-  DELETE FROM invocations_asyncpayload payload USING ended
-  WHERE payload.invocation_id = ended.id AND %(state)s = 'completed'
-), told AS (
-  INSERT INTO invocations_asyncnotification (
-    invocation_id, account_id, endpoint_id, endpoint_name, variant_name, kind, topic, message, created_at,
-    due_at, attempts, last_error)
-  SELECT ended.id, account_id, endpoint_id, endpoint_name, variant_name, 'result', topic, message, %(now)s, %(now)s,
-         0, ''
-  FROM ended, unnest(%(topics)s::varchar[], %(messages)s::text[]) AS note (topic, message)
-)
-SELECT id FROM ended
-"""
-
-PAYLOADS = "SELECT invocation_id, body FROM invocations_asyncpayload WHERE invocation_id = ANY(%s)"
 
 BEAT = """
 INSERT INTO observability_heartbeat (role, process_id, seen_at) VALUES ('worker', %s, clock_timestamp())

@@ -103,7 +103,7 @@ class Store:
                 return False
             body = body.read()
         bucket, key = place_of(location)
-        headers = {"Content-Type": content_type or ANY_TYPE, f"x-amz-meta-{MARK}": str(invocation_id)}
+        headers = {"content-type": content_type or ANY_TYPE, f"x-amz-meta-{MARK}": str(invocation_id)}
         return await self._quick_put(bucket, key, body, headers)
 
     def _put(self, location: str, body: IO[bytes] | bytes, content_type: str, invocation_id: UUID, kms_key_id: str) -> None:

@@ -3,15 +3,19 @@
     idle ----> a call comes: its batch starts at once
       ^          | more come meanwhile: they gather
       |          v
-      +------- done: what has gathered is the next batch
+      +------- done: what has gathered is the next batch; where this one had company, once ENOUGH have gathered or a
+               moment is over
 
-Nobody waits for company: a lone call is a batch of one. A batch that a peer refuses is tried item by item, so that one bad
-item fails alone; any other fault is everybody's. A caller that is cancelled leaves its item where it is.
+A lone call is a batch of one and waits for nobody. A batch that a peer refuses is tried item by item, so that one bad item
+fails alone; any other fault is everybody's. A caller that is cancelled leaves its item where it is.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
+
+ENOUGH = 16
+"""So many are not worth waiting for more."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,7 +25,7 @@ class Together(Generic[Item, Result]):
     """Does `work` for whoever calls, at most `limit` items at a time; for one event loop.
 
     `work` takes items and returns their results in the same order. `refusals` are the errors by which it says that it is
-    an item that is at fault.
+    an item that is at fault. After a batch of several the next one gathers for `gather_seconds`.
     """
 
     def __init__(
@@ -30,17 +34,22 @@ class Together(Generic[Item, Result]):
         *,
         limit: int,
         refusals: tuple[type[Exception], ...] = (),
+        gather_seconds: float = 0.0,
     ) -> None:
         self._work = work
         self._limit = limit
         self._refusals = refusals
+        self._gather_seconds = gather_seconds
         self._gathered: _Batch[Item, Result] = []
         self._working: asyncio.Task[None] | None = None
+        self._enough = asyncio.Event()
 
     async def __call__(self, item: Item) -> Result:
         """The item's result; raises what `work` raised."""
         done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._gathered.append((item, done))
+        if len(self._gathered) >= ENOUGH:
+            self._enough.set()
         if self._working is None:
             self._working = asyncio.create_task(self._empty())
         return await done
@@ -50,10 +59,23 @@ class Together(Generic[Item, Result]):
             while self._gathered:
                 batch, self._gathered = self._gathered[: self._limit], self._gathered[self._limit :]
                 await self._do(batch)
+                if len(batch) > 1 and self._gather_seconds:
+                    await self._gather()
         finally:
             self._working = None
             for _, done in self._gathered:  # only when this task is cancelled, with the loop that it runs on
                 done.cancel()
+
+    async def _gather(self) -> None:
+        """Wait for company."""
+        if len(self._gathered) >= ENOUGH:
+            return
+        self._enough.clear()
+        try:
+            async with asyncio.timeout(self._gather_seconds):
+                await self._enough.wait()
+        except TimeoutError:
+            return
 
     async def _do(self, batch: "_Batch[Item, Result]") -> None:
         try:

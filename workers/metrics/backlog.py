@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.models import Count, Min, Sum
+from django.db.models.functions import Coalesce
 
 from controlplane.endpoints.models import Endpoint, EndpointVariant
 from controlplane.endpoints.states import Phase
@@ -71,7 +72,7 @@ def _observe() -> Iterator[Backlog]:
 def _open(state: InvocationState) -> Iterable[tuple[UUID, int, datetime]]:
     """Endpoint, how many of its invocations are in `state`, and when the oldest was accepted; each state has an index."""
     rows = AsyncInvocation.objects.filter(state=state).values_list("endpoint_id")
-    return rows.annotate(size=Count("id"), oldest=Min("accepted_at"))
+    return rows.annotate(size=Count("id"), oldest=Min(Coalesce("redriven_at", "accepted_at")))
 
 
 def _added_up(parts: Iterable[tuple[UUID, int, datetime]]) -> dict[UUID, tuple[int, datetime]]:

@@ -31,6 +31,11 @@ def kill(provider_id: str, now: datetime) -> str:
     orphan = _open(provider_id)
     if orphan is None:
         raise CannotEnd(f"there is no orphan {provider_id!r}; see `manage.py orphans`")
+    return end_one(orphan, now)
+
+
+def end_one(orphan: Orphan, now: datetime) -> str:
+    """`kill` for an orphan that was found already."""
     if not end([(orphan, "an operator asked for it")], now):
         raise CannotEnd(f"{orphan} has an endpoint by now and is left alone")
     orphan.refresh_from_db()
@@ -42,6 +47,11 @@ def adopt(provider_id: str, now: datetime) -> str:
     orphan = _open(provider_id)
     if orphan is None:
         raise adopting.CannotAdopt(f"there is no orphan {provider_id!r}; see `manage.py orphans`")
+    return adopt_one(orphan, now)
+
+
+def adopt_one(orphan: Orphan, now: datetime) -> str:
+    """`adopt` for an orphan that was found already."""
     adopting.adopt(orphan, now)
     orphan.refresh_from_db()
     return f"{orphan}: {orphan.reason}"

@@ -16,6 +16,7 @@ from controlplane.fleet.overdue import is_to_be_told
 from controlplane.observability import events
 from controlplane.orphans.models import Orphan, Sweep
 from controlplane.orphans.states import OPEN, OrphanState
+from controlplane.orphans.stories import installation
 from workers.sweep import record
 from workers.sweep.adopt import CannotAdopt, adopt
 from workers.sweep.end import end, gone, tell_overdue
@@ -44,18 +45,6 @@ def decide(seen: Look) -> Plan:
         held=state.held_why if state.held_since else "",
         confirmed_at=state.confirmed_at,
     )
-
-
-def confirm(now: datetime) -> int:
-    """An operator says that what was found are orphans: from now on they are dealt with. Returns how many there are."""
-    with transaction.atomic():
-        Sweep.objects.update_or_create(
-            pk=1, defaults={"confirmed_at": now, "held_since": None, "held_why": "", "told_at": None}
-        )
-        events.record(
-            record.installation(), "OrphanSweepConfirmed", "An operator confirmed the orphans that were found.", now=now
-        )
-    return Orphan.objects.filter(state__in=OPEN).count()
 
 
 def _close_gone(seen: Look, now: datetime) -> None:
@@ -110,11 +99,11 @@ def _hold_back(hold: str, now: datetime) -> None:
         Sweep.objects.filter(pk=1).update(held_since=state.held_since or now, held_why=hold, told_at=now)
         sentence = f"The orphan sweep is held back and ends nothing: {hold}. `manage.py orphans --confirm` lets it go on."
         log.error("%s", sentence)
-        events.record(record.installation(), "OrphanSweepHeld", sentence, now=now)
+        events.record(installation(), "OrphanSweepHeld", sentence, now=now)
 
 
 def _resume(now: datetime) -> None:
     with transaction.atomic():
         if Sweep.objects.exclude(held_since=None).update(held_since=None, held_why="", told_at=None):
             sentence = "The orphan sweep goes on: nothing that was in doubt is left."
-            events.record(record.installation(), "OrphanSweepResumed", sentence, now=now)
+            events.record(installation(), "OrphanSweepResumed", sentence, now=now)

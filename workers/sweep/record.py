@@ -1,22 +1,19 @@
 """Writing down what the sweep found and what became of it. Each change is one guarded move and one sentence."""
 
-import uuid
 from collections.abc import Mapping
 from datetime import datetime
 
-from django.conf import settings
 from django.db import transaction
 
-from controlplane.auth.models import Installation
 from controlplane.catalog.prices import hourly_price
 from controlplane.core.offerings import ON_DEMAND
 from controlplane.endpoints.models import Endpoint
 from controlplane.fleet.models import LaunchAttempt
 from controlplane.observability import events
-from controlplane.observability.events import Subject
 from controlplane.observability.models import Event
 from controlplane.orphans.models import Orphan
 from controlplane.orphans.states import OrphanState, sources_of
+from controlplane.orphans.stories import subject_of
 from workers.sweep.look import Sighted
 
 
@@ -111,9 +108,6 @@ def move(orphan: Orphan, to: OrphanState, event: str, sentence: str, now: dateti
 
 def tell(orphan: Orphan, reason: str, sentence: str, now: datetime) -> None:
     """Append an event to the story of the orphan's endpoint, or to the installation's where it has none."""
-    subject = installation()
-    if orphan.endpoint_id is not None:
-        subject = Subject(orphan.account_id, "endpoint", orphan.endpoint_id, orphan.endpoint_name)
     cost = orphan.cost(now)
     detail = {
         "provider_id": orphan.provider_id,
@@ -123,10 +117,4 @@ def tell(orphan: Orphan, reason: str, sentence: str, now: datetime) -> None:
         "hourly_price": orphan.hourly_price,
         "cost": None if cost is None else round(cost, 4),
     }
-    events.record(subject, reason, f"{sentence}.", now=now, detail=detail)
-
-
-def installation() -> Subject:
-    """The subject of events that tell of no endpoint: this control plane itself."""
-    owner = Installation.objects.values_list("owner", flat=True).get()
-    return Subject(settings.HEADRACE.account_id, "installation", uuid.uuid5(uuid.NAMESPACE_OID, owner), owner[:63])
+    events.record(subject_of(orphan), reason, f"{sentence}.", now=now, detail=detail)

@@ -11,6 +11,7 @@ same in an image and as a plain process. SIGTERM ends it at once. What it is tol
 
     environment    CHAOS_NAME=text            sent back in the header X-Chaos-Name
                    CHAOS_START=exit:N|slow:S  leave at once with code N, or wait S seconds before listening
+                   CHAOS_START=shout:N        leave with code N after 60 KB of control characters, markup and no UTF-8
                    CHAOS_PING=200|404|500|302|hang|close|503-for:S|200-after:S
                    CHAOS_SINK=path            a journal: a JSON line when a request was read and one when it ended
                    CHAOS_BIND=address         the interface to listen on (127.0.0.1)
@@ -499,6 +500,9 @@ async def main() -> None:
     word, _, argument = os.environ.get("CHAOS_START", "").partition(":")
     if word == "exit":
         print(f"reference container: told to leave with code {argument}", flush=True)
+        raise SystemExit(int(argument))
+    if word == "shout":
+        os.write(2, b"\x00\x1b[31m<script>\xff\xfe\r\n" * 3500)
         raise SystemExit(int(argument))
     if word == "slow":
         await asyncio.sleep(float(argument))

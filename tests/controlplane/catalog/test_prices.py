@@ -9,6 +9,7 @@ from controlplane.config.environment import Environment, SettingError
 from controlplane.core.offerings import ON_DEMAND, SPOT
 
 
+@pytest.mark.django_db
 def test_the_list_holds_real_types_and_prices_that_grow_with_their_size() -> None:
     assert set(LIST_PRICES) <= aws_instance_types()
     assert all(0 < price < 100 for price in LIST_PRICES.values())
@@ -23,6 +24,7 @@ def test_the_operator_s_table_wins_and_reaches_types_that_aws_has_not() -> None:
     assert price_in(table, "ml.m5.large", ON_DEMAND) == LIST_PRICES["ml.m5.large"]
 
 
+@pytest.mark.django_db
 def test_a_price_nobody_knows_is_none() -> None:
     assert hourly_price("ml.rack.h100x8") is None
     assert hourly_price("ml.g5.2xlarge", SPOT) is None, "spot is never guessed from the on-demand price"

@@ -1,6 +1,6 @@
 """Identifiers drawn many at a time."""
 
-from uuid import RFC_4122
+from uuid import RFC_4122, UUID
 
 from controlplane.core.ids import UuidSource
 
@@ -15,3 +15,11 @@ def test_identifiers_are_random_ones_and_differ_beyond_one_drawing() -> None:
 def test_two_sources_do_not_draw_the_same() -> None:
     first, second = UuidSource(), UuidSource()
     assert not {first() for _ in range(300)} & {second() for _ in range(300)}
+
+
+def test_a_text_is_that_of_a_random_identifier() -> None:
+    draw = UuidSource()
+    drawn = [draw.text() for _ in range(2 * UuidSource.DRAWN_AT_ONCE)]
+    assert len(set(drawn)) == len(drawn)
+    assert [str(UUID(text)) for text in drawn] == drawn
+    assert {(UUID(text).version, UUID(text).variant) for text in drawn} == {(4, RFC_4122)}

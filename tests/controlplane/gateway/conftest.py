@@ -55,6 +55,7 @@ def new_site(gateway_database: str, tmp_path_factory: pytest.TempPathFactory) ->
                 "HEADRACE_PAYLOAD_LIMIT_BYTES": str(PAYLOAD_LIMIT_BYTES),
                 "HEADRACE_INVOCATION_TIMEOUT_SECONDS": str(INVOCATION_TIMEOUT_SECONDS),
                 "HEADRACE_CAPTURE_SECONDS": "0.3",
+                "HEADRACE_DRAIN_SECONDS": "5",
                 "HEADRACE_STREAM_TIMEOUT_SECONDS": str(STREAM_TIMEOUT_SECONDS),
                 **changes,
             }

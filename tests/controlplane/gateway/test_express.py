@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import socket
 import uuid
 from collections.abc import Callable, Iterator
@@ -53,12 +54,17 @@ def in_the_midst_of_the_body(line: socket.socket, head: bytes, body: bytes) -> N
 WAYS: list[Write] = [whole, in_two, in_the_midst_of_the_body]
 
 
-def _is_read(line: socket.socket) -> bool:
-    """Whether the gateway has read all that was sent: nothing waits at its end of the connection (Linux's list of them)."""
+def _waiting(line: socket.socket) -> int | None:
+    """Bytes that wait at the gateway's end of the connection (Linux's list of them), None where there is none."""
     mine, theirs = line.getsockname()[1], line.getpeername()[1]
     rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    waiting = [row[4] for row in rows if row[1].endswith(f":{theirs:04X}") and row[2].endswith(f":{mine:04X}")]
-    return bool(waiting) and all(int(queues.partition(":")[2], 16) == 0 for queues in waiting)
+    found = [row[4] for row in rows if row[1].endswith(f":{theirs:04X}") and row[2].endswith(f":{mine:04X}")]
+    return int(found[0].partition(":")[2], 16) if found else None
+
+
+def _is_read(line: socket.socket) -> bool:
+    """Whether the gateway has read all that was sent."""
+    return _waiting(line) == 0
 
 
 @contextmanager
@@ -147,6 +153,25 @@ def test_an_endpoint_that_is_not_there_is_refused_with_the_same_words(site: Site
     told = [send(site, write, path=path) for write in WAYS]
     assert [answer.status for answer in told] == [400] * 3
     assert told[0].json == told[1].json == told[2].json
+
+
+def test_a_body_over_the_limit_is_refused_even_if_it_arrives_in_one_piece(site: Site) -> None:
+    body = b"x" * 128_001
+    head = head_of(site, body)
+    with connected(site) as line:
+        for _ in range(8):  # so that the gateway's end of the connection has room for all of it
+            whole(line, head_of(site, body[1:]), body[1:])
+            assert answers(line, 1)[0].status == 202
+        assert site.process is not None
+        site.process.send_signal(signal.SIGSTOP)
+        try:
+            whole(line, head, body)
+            wait_for(lambda: _waiting(line) == len(head) + len(body))
+        finally:
+            site.process.send_signal(signal.SIGCONT)
+        told = answers(line, 1)[0]
+    assert (told.status, told.headers["x-amzn-errortype"]) == (400, "ValidationError")
+    assert "128000" in told.json["Message"]
 
 
 # The connection.

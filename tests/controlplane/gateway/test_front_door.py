@@ -38,6 +38,7 @@ def test_wrong_paths_and_verbs_are_json_errors_of_the_runtime(
     answer = site.request(method, path)
     assert (answer.status, answer.json["__type"], answer.headers["x-amzn-errortype"]) == (status, code, code)
     assert answer.json["Message"]
+    assert answer.headers.get("allow") == ("POST" if status == 405 else None)
     assert answer.headers["x-amzn-requestid"]
     assert answer.headers["date"]
     assert answer.headers["content-length"] == str(len(answer.body))

@@ -249,7 +249,9 @@ def test_inference_components_are_refused_by_path_and_by_header(site: Site, one:
 def test_other_paths_and_methods_are_told_in_the_envelope(site: Site, one: Container) -> None:
     for path in (f"{BASE}/embeddings", BASE, "/endpoints/chatty/openai", f"{BASE}/../v1/models"):
         assert refused(ask(site, b"{}", path), 404, "unknown_operation")
-    assert "use POST" in refused(ask(site, b"", method="GET"), 405, "unknown_operation")
+    answer = ask(site, b"", method="GET")
+    assert "use POST" in refused(answer, 405, "unknown_operation")
+    assert answer.headers["allow"] == "POST"
 
 
 def test_a_body_beyond_the_limit_is_refused(site: Site, one: Container) -> None:

@@ -142,10 +142,11 @@ def test_an_endpoint_that_is_being_created_is_told_in_the_envelope(site: Site, o
     refused(ask(site, b"{}", "/endpoints/chatty-to-be/openai/v1/chat/completions"), 400, "validation_error")
 
 
-def test_a_container_that_is_down_is_told_in_the_envelope(site: Site) -> None:
+def test_a_container_that_is_down_was_asked_nothing_and_may_be_asked_again(site: Site) -> None:
     site.publish("chatty-down", Target("gone", f"127.0.0.1:{free_port()}", "ml.m5.large", False))
     answer = ask(site, b"{}", "/endpoints/chatty-down/openai/v1/chat/completions")
-    assert "could not be reached" in refused(answer, 424, "model_error")
+    assert "can be reached" in refused(answer, 503, "service_unavailable")
+    assert 0 < int(answer.headers["retry-after"]) <= 60
 
 
 @pytest.mark.parametrize(("status", "calls"), [(400, 1), (404, 1), (422, 1), (429, 3), (500, 3), (503, 3)])

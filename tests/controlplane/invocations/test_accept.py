@@ -205,8 +205,12 @@ def test_more_requests_than_may_wait_are_refused_at_once(monkeypatch: pytest.Mon
     assert [type(each) for each in asyncio.run(main())] == [ServiceUnavailable] * 5
 
 
-def test_the_dispatcher_is_told_of_what_was_stored(database_url: str, endpoint_id: UUID) -> None:
+def test_the_dispatcher_is_told_at_which_endpoints_something_was_stored(database_url: str, endpoint_id: UUID) -> None:
+    other = make_endpoint(database_url, "InService")
+    requests = [request(each) for each in (endpoint_id, other, endpoint_id)]
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(f"LISTEN {accepting.CHANNEL}")
-        with_acceptor(database_url, lambda acceptor: acceptor.accept(request(endpoint_id)))
-        assert [notice.channel for notice in connection.notifies(timeout=5, stop_after=1)] == [accepting.CHANNEL]
+        with_acceptor(database_url, lambda acceptor: acceptor.insert(requests))
+        told = list(connection.notifies(timeout=5, stop_after=2))
+    assert {notice.channel for notice in told} == {accepting.CHANNEL}
+    assert sorted(notice.payload for notice in told) == sorted([str(endpoint_id), str(other)])

@@ -13,7 +13,7 @@ from tests.controlplane.rest.conftest import OTHER_ACCOUNT, Ask
 from tests.workers.plane import Plane
 
 REQUESTS, LETTERS, COUNTS = "/api/v1/async-requests", "/api/v1/dead-letters", "/api/v1/dead-letter-counts"
-ACTOR = f"KEY{settings.HEADRACE.account_id}"
+ACTOR = f"key KEY{settings.HEADRACE.account_id}"
 
 
 def ids(body: dict[str, list[dict[str, str]]]) -> list[str]:

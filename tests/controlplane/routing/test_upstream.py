@@ -365,3 +365,84 @@ def test_bytes_that_nobody_asked_for_end_the_connection(run: Run) -> None:
             assert await call(client, address, post()) == (200, b"ok")
 
     run(talk())
+
+
+def test_what_follows_an_answer_in_one_piece_with_it_does_not_change_it(run: Run) -> None:
+    async def talkative(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        first = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+        writer.write(first + b"HTTP/1.1 500 Evil\r\nx-evil: 1\r\ncontent-length: 4\r\n\r\nevil")
+        await writer.drain()
+
+    async def talk() -> None:
+        async with raw_server(talkative) as address, new_client() as client:
+            assert await call(client, address, post()) == (200, b"ok")
+            assert idle_connections(client) == 0
+
+    run(talk())
+
+
+# Without waiting.
+
+
+def test_a_request_is_sent_at_once_on_a_kept_connection_only(run: Run, container: str) -> None:
+    async def talk() -> None:
+        async with new_client() as client:
+            assert client.begin(container, post(), lambda: None) is None
+            await call(client, container, post())
+            heard = asyncio.Event()
+            exchange = client.begin(container, post(b"hello"), heard.set)
+            assert exchange is not None
+            assert idle_connections(client) == 0
+            await until(lambda: exchange.incoming.complete)
+            assert heard.is_set()
+            assert (exchange.incoming.status, exchange.body()) == (200, b"hello")
+            exchange.close()
+            exchange.close()
+            assert idle_connections(client) == 1
+
+    run(talk())
+
+
+def test_an_exchange_given_up_before_its_answer_gives_no_connection_back(run: Run, container: str) -> None:
+    async def talk() -> None:
+        async with new_client() as client:
+            await call(client, container, post())
+            exchange = client.begin(container, post(mode="delay:30"), lambda: None)
+            assert exchange is not None
+            exchange.close()
+            assert idle_connections(client) == 0
+
+    run(talk())
+
+
+def test_whoever_takes_over_an_exchange_reads_all_of_its_answer(run: Run, container: str) -> None:
+    async def talk() -> None:
+        async with new_client() as client:
+            await call(client, container, post())
+            calls: list[int] = []
+            exchange = client.begin(container, post(b"x" * MIB), lambda: calls.append(1))
+            assert exchange is not None
+            await until(lambda: exchange.incoming.buffered > 0)
+            answer, heard = exchange.awaited(), len(calls)
+            assert await answer.read(2 * MIB) == b"x" * MIB
+            assert len(calls) == heard
+            answer.close()
+            exchange.close()
+            assert idle_connections(client) == 1
+
+    run(talk())
+
+
+def test_a_listener_hears_of_a_connection_that_breaks(run: Run) -> None:
+    async def talk() -> None:
+        with reference_container() as address:
+            async with new_client() as client:
+                await call(client, address, post())
+                broke = asyncio.Event()
+                exchange = client.begin(address, post(mode="crash"), broke.set)
+                assert exchange is not None
+                await until(broke.is_set)
+                assert isinstance(exchange.incoming.error, BrokenResponse)
+                exchange.close()
+
+    run(talk())

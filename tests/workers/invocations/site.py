@@ -11,20 +11,24 @@ from uuid import UUID, uuid4
 import boto3
 from django.conf import settings
 from django.db import connection
+from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool
 
 from controlplane.core import clock
 from controlplane.core.ids import new_uuid
 from controlplane.gateway.counting import Call, Counts
+from controlplane.invocations.arrays import understand
 from controlplane.invocations.models import AsyncInvocation, AsyncPayload
 from controlplane.metrics import store
-from controlplane.routing.table import AsyncInference, Route, Target, VariantRoute
+from controlplane.routing.table import AsyncInference, Route, Target, VariantRoute, encode
 from controlplane.routing.upstream import UpstreamClient
 from tests.engines_plugin import ACCOUNT
 from workers.invocations.inputs import Https, Inputs
+from workers.invocations.leased import Leased
+from workers.invocations.ledger import Ledger
 from workers.invocations.measures import Measures
 from workers.invocations.outcomes import Outcomes
-from workers.invocations.queue import Leased, Queue, Waiting
+from workers.invocations.queue import Queue
 from workers.invocations.run import Runner
 from workers.invocations.store import Store as ObjectStore
 
@@ -32,6 +36,12 @@ T = TypeVar("T")
 
 BUCKET = "worker-tests"
 VARIANT = "main"
+
+PUBLISH = """
+INSERT INTO routing_routingsnapshot (endpoint_id, account_id, endpoint_name, revision, document, changed_at)
+VALUES (%s, %s, 'later', 1, %s, clock_timestamp())
+ON CONFLICT (endpoint_id) DO UPDATE SET document = excluded.document, revision = routing_routingsnapshot.revision + 1
+"""
 
 
 def database_url() -> str:
@@ -105,22 +115,25 @@ class Bench:
     endpoint_id: UUID
     pool: AsyncConnectionPool
     queue: Queue
+    ledger: Ledger
     store: ObjectStore
     measures: Measures
     runner: Runner
     pauses: Pauses
 
-    def route(self, *addresses: str, max_concurrent: int | None = None) -> Waiting:
-        """The endpoint as it waits, serving from these addresses; see `instance_at` for the instances' ids."""
-        targets = tuple(Target(str(instance_at(address)), address, "ml.m5.large", False) for address in addresses)
-        variant = VariantRoute(VARIANT, 1.0, "RANDOM", targets)
-        inference = AsyncInference("s3://b/out", "", max_concurrent)
-        route = Route(str(self.endpoint_id), ACCOUNT, "later", "InService", True, inference, (variant,))
-        return Waiting(self.endpoint_id, route, False)
+    def route(self, *addresses: str, max_concurrent: int | None = None) -> Route:
+        """The endpoint as it serves from these addresses; see `instance_at` for the instances' ids."""
+        return route_of(self.endpoint_id, *addresses, max_concurrent=max_concurrent)
+
+    async def publish(self, route: Route) -> None:
+        """Let claims know of this route."""
+        async with self.pool.connection() as connected:
+            await connected.execute(PUBLISH, [self.endpoint_id, ACCOUNT, Jsonb(encode(route))])
 
     async def claim(self, address: str, limit: int = 32, max_concurrent: int | None = None) -> list[Leased]:
         """Lease what is due."""
-        return await self.queue.claim(self.route(address, max_concurrent=max_concurrent), limit)
+        await self.publish(self.route(address, max_concurrent=max_concurrent))
+        return await self.queue.claim(self.endpoint_id, limit)
 
     async def pool_do(self, statement: str) -> None:
         """What somebody else does to the rows meanwhile."""
@@ -129,8 +142,7 @@ class Bench:
 
     async def run(self, leased: Leased, address: str) -> None:
         """Run one."""
-        route = self.route(address).route
-        assert route is not None
+        route = self.route(address)
         await self.runner.run(leased, address, Call(clock.monotonic(), route, route.variants[0], is_async=True))
 
     async def run_next(self, address: str) -> None:
@@ -138,6 +150,14 @@ class Bench:
         claimed = await self.claim(address, 1)
         assert len(claimed) == 1
         await self.run(claimed[0], address)
+
+
+def route_of(endpoint_id: UUID, *addresses: str, max_concurrent: int | None = None) -> Route:
+    """An endpoint of one variant that serves from these addresses."""
+    targets = tuple(Target(str(instance_at(address)), address, "ml.m5.large", False) for address in addresses)
+    variant = VariantRoute(VARIANT, 1.0, "RANDOM", targets)
+    inference = AsyncInference("s3://b/out", "", max_concurrent)
+    return Route(str(endpoint_id), ACCOUNT, "later", "InService", True, inference, (variant,))
 
 
 def instance_at(address: str) -> UUID:
@@ -156,17 +176,19 @@ async def bench(
 ) -> AsyncIterator[Bench]:
     """A runner on this event loop."""
     env = settings.HEADRACE
-    pool = AsyncConnectionPool(database_url(), min_size=1, max_size=4, open=False, kwargs={"autocommit": True})
+    pool = AsyncConnectionPool(
+        database_url(), min_size=1, max_size=4, open=False, kwargs={"autocommit": True}, configure=understand
+    )
     await pool.open()
-    queue, counted = Queue(pool), Measures()
+    queue, ledger, counted = Queue(pool), Ledger(pool), Measures()
     objects = objects or ObjectStore(env.s3_endpoint_url, env.region)
     pauses = pauses or Pauses()
     upstream = UpstreamClient()
-    outcomes = Outcomes(queue, objects, counted, env.region, pause=pauses)
+    outcomes = Outcomes(ledger, objects, counted, env.region, pause=pauses)
     inputs = Inputs(objects, https or Https(frozenset()), input_limit)
-    runner = Runner(queue, outcomes, inputs, upstream, Counts("dispatcher"), counted)
+    runner = Runner(ledger, outcomes, inputs, upstream, Counts("dispatcher"), counted)
     try:
-        yield Bench(endpoint_id, pool, queue, objects, counted, runner, pauses)
+        yield Bench(endpoint_id, pool, queue, ledger, objects, counted, runner, pauses)
     finally:
         upstream.close()
         objects.close()

@@ -29,7 +29,7 @@ def quick_put(url: str = "", secret: str = "") -> QuickPut:
 def put(putting: QuickPut, key: str, body: bytes = b"x") -> bool:
     async def run() -> bool:
         try:
-            return await putting(BUCKET, key, body, {"Content-Type": "text/plain", f"x-amz-meta-{MARK}": "me"})
+            return await putting(BUCKET, key, body, {"content-type": "text/plain", f"x-amz-meta-{MARK}": "me"})
         finally:
             putting.close()
 

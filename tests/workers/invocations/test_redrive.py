@@ -15,7 +15,7 @@ from tests.controlplane.gateway.site import Container
 from tests.controlplane.invocations.letters import endpoint
 from tests.fakes.clock import FakeClock
 from tests.workers.invocations.site import Bench, bench, do, object_at, queue_up, run_once, s3
-from workers.invocations.queue import Leased
+from workers.invocations.leased import Leased
 from workers.invocations.redrive import AGAIN_SECONDS, CLAIM_SECONDS, Redriver
 from workers.invocations.store import Store, StoreAway
 

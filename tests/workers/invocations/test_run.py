@@ -24,7 +24,7 @@ from tests.workers.invocations.site import (
     run_once,
     s3,
 )
-from workers.invocations.queue import Leased
+from workers.invocations.leased import Leased
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -232,7 +232,7 @@ def test_an_output_that_an_earlier_attempt_stored_is_found_and_no_model_asked(mo
     async def store_and_die() -> None:
         async with bench(row.endpoint_id) as site:
             (leased,) = await site.claim(model.address)
-            await site.queue.start_storing(leased, leased.step(Step.SENT), leased.step(Step.ANSWERED))
+            await site.ledger.start_storing(leased, leased.step(Step.SENT), leased.step(Step.ANSWERED))
             await site.store.put(leased.output_location, b"the answer", "text/plain", leased.id)
 
     do(store_and_die())

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from workers.invocations.together import Together
+from workers.invocations.together import ENOUGH, Together
 
 
 class Refused(Exception):
@@ -115,3 +115,42 @@ def test_a_caller_that_goes_away_spoils_nothing_for_the_others() -> None:
         assert await second == 2
 
     on_a_loop(test)
+
+
+def gathering(test: Callable[[Work, Together[int, int]], Awaitable[None]], seconds: float) -> None:
+    """After a first batch with company."""
+
+    async def run() -> None:
+        work = Work()
+        work.go.set()
+        together = Together(work, limit=100, gather_seconds=seconds)
+        await asyncio.gather(together(0), together(0))
+        await test(work, together)
+
+    asyncio.run(run())
+
+
+def test_after_a_batch_with_company_the_next_waits_for_company() -> None:
+    async def test(work: Work, together: Together[int, int]) -> None:
+        first = asyncio.create_task(together(1))
+        await asyncio.sleep(0)
+        assert await asyncio.gather(first, together(2)) == [2, 4]
+        assert work.batches[1:] == [[1, 2]]
+
+    gathering(test, 0.05)
+
+
+def test_enough_of_them_wait_no_longer() -> None:
+    async def test(work: Work, together: Together[int, int]) -> None:
+        async with asyncio.timeout(5):
+            await asyncio.gather(*(together(number) for number in range(ENOUGH)))
+
+    gathering(test, 60.0)
+
+
+def test_a_lone_call_waits_a_moment_and_no_more() -> None:
+    async def test(work: Work, together: Together[int, int]) -> None:
+        async with asyncio.timeout(5):
+            assert await together(3) == 6
+
+    gathering(test, 0.01)

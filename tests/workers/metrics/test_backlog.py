@@ -79,3 +79,14 @@ def test_what_waits_and_what_runs_is_sampled_once_however_many_sample(plane: Pla
         "ApproximateAgeOfOldestRequest": [1, pytest.approx(age)],
         "HasBacklogWithoutCapacity": [1, 0],
     }
+
+
+def test_a_request_that_was_redriven_waits_since_then(plane: Plane) -> None:
+    plane.create("queue", asynchronous=True, count=1, types=(FIRST,))
+    plane.settle(10)
+    invocation(Endpoint.objects.get(name="queue"), InvocationState.QUEUED, -86_400)
+    AsyncInvocation.objects.update(redriven_at=START + timedelta(seconds=4))
+    sample(plane.clock.now())
+    (bucket,) = MetricBucket.objects.all()
+    (values_,) = bucket.document["ApproximateAgeOfOldestRequest"].values()
+    assert values_[1] == pytest.approx((plane.clock.now() - START).total_seconds() - 4)

@@ -3,10 +3,10 @@
 import pytest
 
 from controlplane.fleet.models import Instance, LaunchAttempt
+from controlplane.orphans import services
 from controlplane.orphans.models import Orphan
 from tests.workers.plane import FIRST, Plane
 from tests.workers.sweep.strays import OLD, Strays
-from workers.sweep import orphans
 from workers.sweep.plan import MANY
 
 
@@ -177,7 +177,7 @@ def test_after_a_restore_the_sweep_is_held_back_until_an_operator_confirms(plane
     assert strays.told().count("OrphanSweepHeld") == 2, "told of loudly, and again after an hour"
     assert plane.status("before") == "InService"
 
-    orphans.confirm(plane.clock.now())
+    services.confirm_sweep(plane.clock.now())
     assert sorted(strays.sweep(after=10)) == sorted(lost)
     assert len(strays.ids) == 1
 

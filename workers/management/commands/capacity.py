@@ -6,10 +6,11 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from controlplane.fleet.models import CapacityMark
-from workers.providers import registry
-from workers.providers.local.provider import LocalProvider
-from workers.providers.simulated.provider import SimulatedProvider
+from controlplane.core import clock
+from controlplane.core.actor import SHELL, acting
+from controlplane.core.errors import ValidationException
+from controlplane.observability import rehearsals as wanted
+from workers import rehearsals
 
 
 class Command(BaseCommand):
@@ -22,12 +23,14 @@ class Command(BaseCommand):
         parser.add_argument("slots", type=int)
 
     def handle(self, *args: Any, instance_type: str, slots: int, **options: Any) -> None:
-        provider = registry.get(settings.HEADRACE.provider)
-        if isinstance(provider, SimulatedProvider):
-            provider.world.set_capacity(instance_type, slots)
-        elif isinstance(provider, LocalProvider):
-            provider.set_capacity(instance_type, slots)
-        else:
-            raise CommandError(f"The capacity of provider {provider.name!r} is not Headrace's to set.")
-        CapacityMark.objects.filter(provider=provider.name, instance_type=instance_type).delete()
+        env, now = settings.HEADRACE, clock.now()
+        try:
+            with acting(SHELL):
+                row = wanted.want(env.provider, instance_type, slots, account_id=env.account_id, now=now)
+        except ValidationException as error:
+            raise CommandError(error.message) from error
+        rehearsals.apply(clock.now())
+        row.refresh_from_db()
+        if row.failure:
+            raise CommandError(row.failure)
         self.stdout.write(f"{instance_type}: {slots} slot(s) from now on; its capacity mark is cleared.")

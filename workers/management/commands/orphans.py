@@ -7,9 +7,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from controlplane.core import clock
-from controlplane.orphans import selectors
+from controlplane.core.actor import SHELL, acting
+from controlplane.orphans import selectors, services
 from controlplane.orphans.models import Orphan, Sweep
-from workers.sweep import by_hand, orphans
+from workers.sweep import by_hand
 from workers.sweep.adopt import CannotAdopt
 
 COLUMNS = ("id", "type", "zone", "age", "attempt", "endpoint", "USD/h", "USD so far", "state")
@@ -37,7 +38,9 @@ class Command(BaseCommand):
         elif options["adopt"]:
             self._by_hand(by_hand.adopt, options["adopt"], now)
         elif options["confirm"]:
-            self.stdout.write(f"Confirmed: the next sweep deals with {orphans.confirm(now)} orphan(s).")
+            with acting(SHELL):
+                confirmed = services.confirm_sweep(now)
+            self.stdout.write(f"Confirmed: the next sweep deals with {confirmed} orphan(s).")
         else:
             self._report(now, has_closed=options["all"])
 
@@ -71,7 +74,8 @@ class Command(BaseCommand):
 
     def _by_hand(self, deed: Any, provider_id: str, now: datetime) -> None:
         try:
-            self.stdout.write(deed(provider_id, now))
+            with acting(SHELL):
+                self.stdout.write(deed(provider_id, now))
         except (CannotAdopt, by_hand.CannotEnd) as error:
             raise CommandError(f"{error}.") from error
 

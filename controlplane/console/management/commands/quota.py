@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from controlplane.auth.models import Account
 from controlplane.catalog import limits, quotas
 from controlplane.catalog.instance_types import known_instance_types
+from controlplane.core.actor import SHELL, acting
 from controlplane.endpoints.usage import usage_of
 
 
@@ -28,10 +29,11 @@ class Command(BaseCommand):
             raise CommandError(f"There is no account {account}.")
         if name is not None and name != quotas.ALL and name not in known_instance_types():
             raise CommandError(f'{name!r} is neither an instance type nor "*".')
-        if options["drop"]:
-            self._drop(account, name)
-        elif name is not None and limit is not None:
-            self._set(account, name, limit)
+        with acting(SHELL):
+            if options["drop"]:
+                self._drop(account, name)
+            elif name is not None and limit is not None:
+                self._set(account, name, limit)
         self._print(account, name)
 
     def _drop(self, account: str, name: str | None) -> None:

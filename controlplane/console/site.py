@@ -1,0 +1,67 @@
+"""The console's site: Django's admin in unfold's clothes, with roles for permissions, and pages of its own.
+
+Every page passes through `admin_view`: whoever has no role is sent to the login page, whatever is done inside is recorded
+as the act of the operator who is logged in, and POST needs a CSRF token.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, URLResolver
+from django.utils.module_loading import import_string
+from unfold.sites import UnfoldAdminSite
+
+from controlplane.auth.roles import Role
+from controlplane.console.access import actor_of, may, role_in
+from controlplane.core.actor import acting
+
+
+class ConsoleSite(UnfoldAdminSite):
+    """See the module docstring."""
+
+    index_title = "Fleet"
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        """Any role may come in; what it may do there, each page asks again."""
+        return role_in(request) is not None
+
+    def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
+        @wraps(view)
+        def acted(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            with acting(actor_of(request)):
+                return view(request, *args, **kwargs)
+
+        guarded: Callable[..., HttpResponse] = super().admin_view(acted, cacheable)
+
+        @wraps(guarded)
+        def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            if request.headers.get("HX-Request") and not self.has_permission(request):
+                # A part that refreshes itself would show the login page that a redirect leads to.
+                return HttpResponse(status=401)
+            return guarded(request, *args, **kwargs)
+
+        return answered
+
+    def extra_urls(self) -> list[URLPattern | URLResolver]:
+        """The console's own pages, found late: they import the site's models."""
+        pages: list[URLPattern | URLResolver] = import_string("controlplane.console.urls.pages")(self)
+        return pages
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The front page."""
+        del extra_context
+        front: Callable[[HttpRequest], HttpResponse] = import_string("controlplane.console.front.page")
+        return front(request)
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        """What every page's template may ask for; `can_operate` and `can_administer` say which buttons to show."""
+        context: dict[str, Any] = super().each_context(request)
+        role = role_in(request)
+        context.update(
+            role=role.group if role else "",
+            can_operate=may(request, Role.OPERATOR),
+            can_administer=may(request, Role.ADMINISTRATOR),
+        )
+        return context

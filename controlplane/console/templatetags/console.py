@@ -1,0 +1,70 @@
+"""Times, money and counts in templates; see `console.words`."""
+
+from datetime import datetime
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from controlplane.console import words
+from controlplane.console.places import address, place_of
+from controlplane.core import clock
+
+register = template.Library()
+
+
+@register.filter
+def ago(moment: datetime | None) -> SafeString | str:
+    """A time relative to now, with the exact one for whoever points at it; kept up to date in the browser."""
+    if moment is None:
+        return "-"
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        moment.isoformat(timespec="seconds"),
+        words.exact(moment),
+        words.ago(moment, clock.now()),
+    )
+
+
+@register.filter
+def since(moment: datetime | None) -> SafeString | str:
+    """How long something has lasted."""
+    if moment is None:
+        return "-"
+    seconds = (clock.now() - moment).total_seconds()
+    return format_html(
+        '<time datetime="{}" title="since {}" data-span>{}</time>',
+        moment.isoformat(timespec="seconds"),
+        words.exact(moment),
+        words.span(seconds),
+    )
+
+
+@register.filter
+def clock_time(moment: datetime | None) -> SafeString | str:
+    """A time of day, with the date for whoever points at it."""
+    if moment is None:
+        return "-"
+    return format_html(
+        '<time datetime="{}" title="{}" data-fixed>{}</time>',
+        moment.isoformat(timespec="seconds"),
+        words.exact(moment),
+        f"{moment:%H:%M:%S}",
+    )
+
+
+register.filter("span", words.span)
+register.filter("dollars", words.dollars)
+register.filter("cents", words.cents)
+register.filter("number", words.number)
+
+
+@register.filter
+def counted(count: int, noun: str) -> str:
+    """A count with its noun; an irregular plural follows a comma: `{{ n|counted:"reply,replies" }}`."""
+    singular, _, plural = noun.partition(",")
+    return words.counted(count, singular, plural)
+
+
+register.filter("place", place_of)
+register.simple_tag(address, name="console_url")

@@ -1,0 +1,52 @@
+"""Administrators manage who may come in, and never lock themselves out."""
+
+import pytest
+from django.contrib.auth.models import Group, User
+
+from controlplane.auth.models import Account
+from controlplane.auth.roles import Role, role_of
+from controlplane.observability.models import Event
+from tests.controlplane.console.people import logged_in, someone, text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_new_operator_has_the_role_that_was_chosen(account: Account) -> None:
+    client = logged_in(Role.ADMINISTRATOR)
+    form = {"username": "bob", "role": "operator", "password1": "a-good-passphrase", "password2": "a-good-passphrase"}
+    assert client.post("/admin/console/operator/add/", form).status_code == 302
+    assert role_of(User.objects.get(username="bob")) is Role.OPERATOR
+    told = Event.objects.get(reason="OperatorCreated")
+    assert (told.actor, told.subject_name) == ("operator administrator", "bob")
+
+
+def test_a_role_is_changed_and_taken_away_by_switching_off(account: Account) -> None:
+    client, bob = logged_in(Role.ADMINISTRATOR), someone(Role.OPERATOR, "bob")
+    path = f"/admin/console/operator/{bob.pk}/change/"
+    assert client.post(path, {"username": "bob", "role": "viewer", "is_active": "on"}).status_code == 302
+    assert role_of(User.objects.get(pk=bob.pk)) is Role.VIEWER
+    assert client.post(path, {"username": "bob", "role": "viewer"}).status_code == 302
+    assert role_of(User.objects.get(pk=bob.pk)) is None
+
+
+def test_administrators_keep_their_own_role(account: Account) -> None:
+    client = logged_in(Role.ADMINISTRATOR)
+    me = User.objects.get()
+    answer = client.post(
+        f"/admin/console/operator/{me.pk}/change/", {"username": "administrator", "role": "viewer"}, follow=True
+    )
+    assert "Your own role stays as it is" in text_of(answer)
+    assert role_of(User.objects.get()) is Role.ADMINISTRATOR
+    assert client.post(f"/admin/console/operator/{me.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_the_bootstrap_administrator_can_be_given_a_lower_role(account: Account) -> None:
+    client = logged_in(Role.ADMINISTRATOR)
+    root = User.objects.create_superuser("root")
+    client.post(f"/admin/console/operator/{root.pk}/change/", {"username": "root", "role": "viewer", "is_active": "on"})
+    assert role_of(User.objects.get(pk=root.pk)) is Role.VIEWER
+
+
+def test_permissions_of_django_groups_are_no_second_door(account: Account) -> None:
+    assert logged_in(Role.ADMINISTRATOR).get("/admin/auth/group/").status_code == 404
+    assert Group.objects.filter(name="administrator").exists()

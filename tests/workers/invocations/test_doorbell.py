@@ -1,0 +1,66 @@
+"""Hearing of what was queued, over the real database."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.controlplane.routing.peers import until
+from tests.workers.invocations.site import database_url
+from workers.invocations import doorbell
+from workers.invocations.doorbell import Doorbell
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CHANNEL = "doorbell_tests"
+
+
+def listening(work: Callable[[list[str]], Coroutine[Any, Any, None]]) -> None:
+    """Do this while what is heard is written down."""
+
+    async def main() -> None:
+        heard: list[str] = []
+        ringing = asyncio.create_task(Doorbell(database_url(), CHANNEL, heard.append).run())
+        try:
+            await until(lambda: heard == [""])
+            await work(heard)
+        finally:
+            ringing.cancel()
+            await asyncio.gather(ringing, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def execute(statement: str) -> None:
+    with psycopg.connect(database_url(), autocommit=True) as connection:
+        connection.execute(statement)
+
+
+def test_each_notification_is_heard_with_what_it_says() -> None:
+    async def work(heard: list[str]) -> None:
+        for each in ("one", "two"):
+            execute(f"NOTIFY {CHANNEL}, '{each}'")
+        execute("NOTIFY another_channel, 'three'")
+        await until(lambda: len(heard) == 3)
+        assert heard == ["", "one", "two"]
+
+    listening(work)
+
+
+def test_after_a_lost_connection_it_listens_again_and_says_that_it_may_have_missed_something(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doorbell, "AGAIN_SECONDS", 0.05)
+
+    async def work(heard: list[str]) -> None:
+        execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            f" WHERE query = 'LISTEN \"{CHANNEL}\"' AND datname = current_database()"
+        )
+        await until(lambda: heard == ["", ""])
+        execute(f"NOTIFY {CHANNEL}, 'again'")
+        await until(lambda: heard == ["", "", "again"])
+
+    listening(work)

@@ -1,0 +1,141 @@
+"""What runs on a dispatcher's loop: a task for each leased request, and how many more there is room for.
+
+    taken ----> runs at an instance ----> its slot is free (the model has answered) ----> it leaves
+          \\---> tells a failure for which no model is asked, in a place of its own ----> it leaves
+
+Whoever is told of free slots and of leaving (the appetite) decides when more is claimed.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from uuid import UUID
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from controlplane.core import clock
+from controlplane.gateway.counting import Call
+from workers.invocations.appetite import Appetite
+from workers.invocations.leased import Leased
+from workers.invocations.plan import room_for
+
+RUNNING_LIMIT = 512
+"""Invocations that this loop runs at once; of them one endpoint gets at most as many as stay free (`plan.room_for`)."""
+
+TELLING_LIMIT = 200
+"""Failures, decided without a model, that are told at once; they have places of their own."""
+
+GRACE_SECONDS = 10.0
+"""How long invocations that run when the worker is stopped may take to end; others' leases then expire."""
+
+AWAY = (psycopg.Error, PoolTimeout, OSError)
+"""What the database's absence looks like."""
+
+log = logging.getLogger(__name__)
+
+Run = Callable[[Leased, str, Call], Awaitable[None]]
+
+
+class Crew:
+    """Runs leased requests by `run`; calls `left` whenever one has left or a slot is free."""
+
+    def __init__(self, run: Run, appetite: Appetite, left: Callable[[], None]) -> None:
+        self._run = run
+        self._appetite = appetite
+        self._left = left
+        self._tasks: dict[asyncio.Task[None], Leased] = {}
+        self._held: Counter[UUID] = Counter()
+        self._slotless: set[asyncio.Task[None]] = set()
+        self._telling = 0
+
+    @property
+    def size(self) -> int:
+        """How many run, or tell."""
+        return len(self._tasks)
+
+    @property
+    def leases(self) -> list[Leased]:
+        """What is leased to them."""
+        return list(self._tasks.values())
+
+    @property
+    def room_to_tell(self) -> int:
+        """How many more failures may be told."""
+        return max(TELLING_LIMIT - self._telling, 0)
+
+    def held(self, endpoint_id: UUID) -> int:
+        """How many of the endpoint's requests run."""
+        return self._held[endpoint_id]
+
+    def room(self, endpoint_id: UUID) -> int:
+        """How many more of the endpoint's requests may run."""
+        return room_for(self._held[endpoint_id], RUNNING_LIMIT - (len(self._tasks) - self._telling))
+
+    def take(self, leased: Leased, address: str, call: Call) -> None:
+        """Run it at the instance of this address."""
+        self._held[leased.endpoint_id] += 1
+        self._start(leased, address, call, self._let_go)
+
+    def tell(self, claimed: Iterable[Leased]) -> None:
+        """Tell failures for which no model is asked."""
+        for leased in claimed:
+            self._telling += 1
+            self._start(leased, "", Call(clock.monotonic()), self._told)
+
+    def freed(self, leased: Leased) -> None:
+        """The request of the task that runs now has left its instance."""
+        if (task := asyncio.current_task()) is not None:
+            self._slotless.add(task)
+        self._appetite.freed(leased.endpoint_id, clock.monotonic())
+        self._left()
+
+    def drop_lost(self, still_held: set[tuple[UUID, UUID]], is_ending: Callable[[Leased], bool]) -> None:
+        """Stop those whose lease (id and token) is somebody else's now."""
+        for task, leased in self._tasks.items():
+            if (leased.id, leased.lease_token) not in still_held and not task.done() and not is_ending(leased):
+                log.warning("invocation %s: the lease was lost", leased.id)
+                task.cancel()
+
+    async def let_end(self) -> None:
+        """Wait until all have left, or their grace is over."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=GRACE_SECONDS)
+        for task in list(self._tasks):
+            task.cancel()
+
+    def _start(self, leased: Leased, address: str, call: Call, leaves: "Callable[[asyncio.Task[None]], None]") -> None:
+        task = asyncio.create_task(self._run_one(leased, address, call))
+        self._tasks[task] = leased
+        task.add_done_callback(leaves)
+
+    async def _run_one(self, leased: Leased, address: str, call: Call) -> None:
+        try:
+            await self._run(leased, address, call)
+        except AWAY as error:
+            log.warning("invocation %s: the database was away, its lease will expire: %s", leased.id, error)
+
+    def _let_go(self, task: "asyncio.Task[None]") -> None:
+        leased, now = self._ended(task), clock.monotonic()
+        if task in self._slotless:
+            self._slotless.discard(task)
+        else:
+            self._appetite.freed(leased.endpoint_id, now)
+        self._held[leased.endpoint_id] -= 1
+        held = self._held[leased.endpoint_id]
+        if not held:
+            del self._held[leased.endpoint_id]
+        self._appetite.ended(leased.endpoint_id, held=held, now=now)
+        self._left()
+
+    def _told(self, task: "asyncio.Task[None]") -> None:
+        self._ended(task)
+        self._telling -= 1
+        self._left()
+
+    def _ended(self, task: "asyncio.Task[None]") -> Leased:
+        leased = self._tasks.pop(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("invocation %s failed in the dispatcher", leased.id, exc_info=task.exception())
+        return leased

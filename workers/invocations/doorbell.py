@@ -1,0 +1,57 @@
+"""Hearing that something was queued: PostgreSQL's notifications, read as they arrive on a connection of their own.
+
+A notification is a hint: one that is lost only delays work to the next scan.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import psycopg
+from psycopg import AsyncConnection, sql
+from psycopg.pq.abc import PGconn
+
+AGAIN_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Doorbell:
+    """Calls `rung` with what each notification of a channel says, and once with nothing whenever it begins to listen."""
+
+    def __init__(self, database_url: str, channel: str, rung: Callable[[str], None]) -> None:
+        self._database_url = database_url
+        self._channel = channel
+        self._rung = rung
+
+    async def run(self) -> None:
+        """Listen until cancelled, again and again."""
+        while True:
+            try:
+                await self._listen()
+            except (psycopg.Error, OSError) as error:
+                log.warning("notifications of the queue are interrupted: %s", error)
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _listen(self) -> None:
+        """Listen until the connection is lost; raises what it was lost by."""
+        loop = asyncio.get_running_loop()
+        connection = await AsyncConnection.connect(self._database_url, autocommit=True, connect_timeout=5)
+        async with connection:
+            await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+            self._rung("")
+            lost: asyncio.Future[None] = loop.create_future()
+            loop.add_reader(connection.fileno(), self._read, connection.pgconn, lost)
+            try:
+                await lost
+            finally:
+                loop.remove_reader(connection.fileno())
+
+    def _read(self, connection: PGconn, lost: "asyncio.Future[None]") -> None:
+        try:
+            connection.consume_input()
+            while notice := connection.notifies():
+                self._rung(notice.extra.decode())
+        except psycopg.Error as error:
+            if not lost.done():
+                lost.set_exception(error)
