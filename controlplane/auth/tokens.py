@@ -96,7 +96,11 @@ def get(account_id: str, token_id: UUID) -> ApiToken:
 
 
 def revoke(account_id: str, token_id: UUID, now: datetime) -> ApiToken:
-    """End a token for good, at once and everywhere; once more changes nothing. Raises ResourceNotFound."""
+    """End a token for good; once more changes nothing. Raises ResourceNotFound.
+
+    The resource paths refuse it at once, a gateway when it next compares what it knows (`gateway.directory`): within
+    seconds, unless it has lost the database, when it goes by what it has read last.
+    """
     token = get(account_id, token_id)
     with transaction.atomic():
         if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now):

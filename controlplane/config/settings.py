@@ -134,6 +134,16 @@ def _database(url: str) -> dict[str, object]:
 
 DATABASES = {"default": _database(HEADRACE.database_url)}
 
+# What the processes count together and may lose: guesses of passwords. Whoever asks waits a second at most.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": HEADRACE.redis_url or "redis://127.0.0.1:6379/0",
+        "KEY_PREFIX": "headrace-cache",
+        "OPTIONS": {"socket_timeout": 1, "socket_connect_timeout": 1},
+    }
+}
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -13,6 +13,7 @@ may send the form may also see the facts.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 Facts = Mapping[str, str]
 """What matters to an action, in words: label -> value."""
@@ -45,12 +46,12 @@ def read(text: str) -> dict[str, str] | None:
     return found if is_facts else None
 
 
-def parsed(text: str, limit: int) -> object:
+def parsed(text: str, limit: int) -> Any:
     """The JSON that a form carries unseen, of so many characters at most; None for what is none, or nests too deeply."""
     if len(text) > limit:
         return None
     try:
-        return json.loads(text)  # type: ignore[no-any-return]
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
 

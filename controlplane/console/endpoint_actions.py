@@ -11,10 +11,10 @@ from controlplane.console import actions_seen as seen
 from controlplane.console import endpoint_words as words
 from controlplane.console.actions import Action
 from controlplane.console.endpoint_facts import of_endpoint
-from controlplane.console.words import counted
 from controlplane.core import clock
 from controlplane.core.errors import ResourceNotFound
 from controlplane.core.ids import Arn
+from controlplane.core.words import counted
 from controlplane.endpoints import homing, services
 from controlplane.endpoints.models import Endpoint, EndpointVariant
 from controlplane.endpoints.selectors import variants_in_service

@@ -18,10 +18,10 @@ from django.views.decorators.http import require_POST
 from controlplane.console import actions
 from controlplane.console import actions_seen as seen
 from controlplane.console.endpoint_facts import of_endpoints
-from controlplane.console.words import counted
 from controlplane.core import clock
 from controlplane.core.errors import ApiError
 from controlplane.core.ids import Arn
+from controlplane.core.words import counted
 from controlplane.endpoints import services
 from controlplane.endpoints.models import Endpoint
 from controlplane.fleet.models import Instance

@@ -8,9 +8,9 @@ from controlplane.console import actions_seen as seen
 from controlplane.console.actions import Action
 from controlplane.console.endpoint_actions import OfEndpoint
 from controlplane.console.endpoint_facts import of_instance, of_mark
-from controlplane.console.words import counted
 from controlplane.core import clock
 from controlplane.core.errors import ResourceNotFound
+from controlplane.core.words import counted
 from controlplane.endpoints.models import Endpoint
 from controlplane.fleet import leaving, marks
 from controlplane.fleet.in_flight import calls_at

@@ -10,8 +10,8 @@ from controlplane.catalog.models import EndpointConfig
 from controlplane.console import endpoint_words as words
 from controlplane.console.actions import Action
 from controlplane.console.endpoint_actions import OfEndpoint
-from controlplane.console.words import counted
 from controlplane.core import clock
+from controlplane.core.words import counted
 from controlplane.endpoints import deployments, strategies
 from controlplane.endpoints.models import Endpoint
 from controlplane.endpoints.selectors import options_of

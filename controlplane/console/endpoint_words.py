@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from controlplane.console.words import counted, dollars, span
+from controlplane.console.words import dollars, span
+from controlplane.core.words import counted
 from controlplane.endpoints.options import Options
 
 TONES = {

@@ -8,8 +8,9 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group, User
+from django.db import transaction
 from django.db.models import Model as DjangoModel
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminSelectWidget
@@ -122,6 +123,14 @@ class OperatorAdmin(UserAdmin, ModelAdmin):
         form.instance.groups.set([Group.objects.get_or_create(name=chosen)[0]])
         _tell(form.instance, chosen, change)
 
+    def user_change_password(self, request: HttpRequest, **named: Any) -> HttpResponse:
+        """Whoever sets another's password may become them, so that it is told as a change of roles is."""
+        with transaction.atomic():
+            answer: HttpResponse = super().user_change_password(request, **named)
+            if request.method == "POST" and answer.status_code == 302:
+                tell_password(self.get_object(request, named["id"]))
+        return answer
+
     def delete_model(self, request: HttpRequest, obj: Operator) -> None:
         subject = _subject(obj)
         super().delete_model(request, obj)
@@ -135,7 +144,13 @@ def _tell(operator: Operator, role: str, is_old: bool) -> None:
     events.record(_subject(operator), "OperatorChanged" if is_old else "OperatorCreated", sentence, now=clock.now())
 
 
-def _subject(operator: Operator) -> events.Subject:
+def tell_password(operator: Any) -> None:
+    """Whose password is another one now; who set it is the event's actor."""
+    sentence = f"The password of operator {operator} is set anew."
+    events.record(_subject(operator), "OperatorPasswordSet", sentence, now=clock.now())
+
+
+def _subject(operator: Any) -> events.Subject:
     return events.Subject(settings.HEADRACE.account_id, "operator", UUID(int=operator.pk), operator.get_username()[:63])
 
 

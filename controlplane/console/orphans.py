@@ -100,9 +100,9 @@ def adopt(request: HttpRequest, orphan_id: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Role.OPERATOR)
+@needs(Role.ADMINISTRATOR)
 def confirm(request: HttpRequest) -> HttpResponse:
-    """Say that what was found are orphans, so that a sweep that is held back goes on."""
+    """Say that what was found are orphans, so that a sweep that is held back goes on: for all accounts, as at the API."""
 
     def deed() -> str:
         count = services.confirm_sweep(clock.now())

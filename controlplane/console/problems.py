@@ -20,7 +20,8 @@ from controlplane.console.facts import (
     Shortage,
 )
 from controlplane.console.problem import Problem, Severity, told
-from controlplane.console.words import counted, dollars, number, span
+from controlplane.console.words import dollars, number, span
+from controlplane.core.words import counted
 
 QUIET_SECONDS = 15
 """A process that was not heard of for so long is taken for dead (`observability.heartbeats.LIVE_SECONDS`)."""

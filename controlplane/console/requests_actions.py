@@ -12,9 +12,9 @@ from controlplane.console import actions_seen as seen
 from controlplane.console.actions import Action
 from controlplane.console.endpoint_facts import of_request
 from controlplane.console.requests_page import KINDS
-from controlplane.console.words import counted
 from controlplane.core import actor, clock
 from controlplane.core.errors import ResourceNotFound
+from controlplane.core.words import counted
 from controlplane.invocations import services
 from controlplane.invocations.models import AsyncInvocation, FailureKind, InvocationState
 from controlplane.invocations.search import DEAD_STATES, Filter

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver
 from django.utils.module_loading import import_string
@@ -54,6 +55,15 @@ class ConsoleSite(UnfoldAdminSite):
         del extra_context
         front: Callable[[HttpRequest], HttpResponse] = import_string("controlplane.console.front.page")
         return front(request)
+
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """One's own password; told as when an administrator sets it."""
+        tell: Callable[[Any], None] = import_string("controlplane.console.operators.tell_password")
+        with transaction.atomic():
+            answer = super().password_change(request, extra_context)
+            if request.method == "POST" and answer.status_code == 302:
+                tell(request.user)
+        return answer
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """What every page's template may ask for; `can_operate` and `can_administer` say which buttons to show."""

@@ -45,8 +45,3 @@ def cents(amount: float | None) -> str:
 def number(value: float) -> str:
     """A whole number with its thousands set apart."""
     return f"{value:,.0f}"
-
-
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """A count with its noun: `1 instance`, `1,200 instances`."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

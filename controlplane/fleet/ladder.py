@@ -14,6 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from controlplane.core.offerings import Offering, Rung, Search, Standing, ladder
+from controlplane.core.words import counted
 
 
 class State(StrEnum):
@@ -95,7 +96,7 @@ def _next_try(rung: Rung, search: Search, now: datetime) -> datetime | None:
 def _asked(tries: Tries) -> str:
     if not tries.asked:
         return "not asked"
-    parts = [f"asked {tries.asked} time(s)"]
+    parts = [f"asked {counted(tries.asked, 'time')}"]
     counts = (("launched", tries.launched), ("refused", tries.refused), ("under way", tries.under_way))
     parts += [f"{count} {word}" for word, count in counts if count]
     if tries.last_asked_at is not None:

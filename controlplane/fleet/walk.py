@@ -24,6 +24,7 @@ from controlplane.core.offerings import (
     ladder,
     next_offering,
 )
+from controlplane.core.words import counted
 from controlplane.fleet.placement import Circumstances, Landing, Preview, VariantPreview, Wanted
 
 
@@ -111,7 +112,7 @@ class _Walk:
 
     def _out_of_time(self, search: _Search) -> str:
         budget = search.wanted.budget_seconds / 60
-        return f"{search.missing} instance(s) would find no capacity within the budget of {budget:g} min."
+        return f"{counted(search.missing, 'instance')} would find no capacity within the budget of {budget:g} min."
 
     def facts(self, search: _Search, headroom: float | None) -> Search:
         """The search as the planner would see it, with marks and quotas as they are by now."""
@@ -134,7 +135,7 @@ class _Walk:
         """Time may open something; what a ceiling or a quota rules out it does not."""
         rungs = ladder(self.facts(search, self._headroom()), self._now)
         if all(rung.standing in (Standing.TOO_DEAR, Standing.NO_QUOTA) for rung in rungs):
-            search.give_up(f"Nothing is left to ask for the {search.missing} instance(s) that are missing: {wait.why}.")
+            search.give_up(f"Nothing is left to ask for {counted(search.missing, 'missing instance')}: {wait.why}.")
             return
         search.wakes_at = wait.until
         minutes = (wait.until - self._start).total_seconds() / 60
@@ -180,9 +181,7 @@ class _Walk:
         """Nothing free: the offering is marked; if it was closed already, every other one is too, and the walk ends."""
         name = f"{offering.pool.instance_type} in {offering.zone}"
         if is_closed(offering, self._now):
-            search.give_up(
-                f"Nothing is free for the {search.missing} instance(s) that are missing; {name} was the last hope."
-            )
+            search.give_up(f"Nothing is free for {counted(search.missing, 'missing instance')}; {name} was the last hope.")
             return
         until = self._now + timedelta(seconds=self._around.mark_seconds)
         self._marks[_key(offering)] = Mark("capacity", "no free slot", self._now, until, "this preview")

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from controlplane.core.errors import ApiError, RequestTooLarge, ServiceUnavailable
-from controlplane.gateway.http import Request
+from controlplane.gateway.http import RawHeaders, Request
 from controlplane.gateway.patience import Patience
 from controlplane.routing.upstream import Timeouts, UpstreamClient, UpstreamError, UpstreamRequest, UpstreamResponse
 
@@ -15,6 +15,12 @@ STORE_TIMEOUTS = Timeouts(connect=2.0, response=900.0)
 
 REQUEST_ID_HEADER = "headrace-request-id"
 """Tells the API under which id the request is known here; taken from nobody else."""
+
+_AS_A_STRANGER = (
+    (b"content-security-policy", b"sandbox; default-src 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+)
+"""What an object is served with: a link to one may be opened where an operator is logged in, and objects are anybody's."""
 
 _HOP_BY_HOP = frozenset(
     {
@@ -55,16 +61,19 @@ class Relay:
         has_body = any(name in _FRAMING for name, _ in request.headers)
         body = _reframed(request) if has_body else b""
         call = UpstreamRequest(request.method.encode(), _target(request), headers, body)
-        await self._pass(request, self.store_address, call, STORE_TIMEOUTS)
+        await self._pass(request, self.store_address, call, STORE_TIMEOUTS, added=_AS_A_STRANGER)
 
-    async def _pass(self, request: Request, address: str, call: UpstreamRequest, timeouts: Timeouts) -> None:
+    async def _pass(
+        self, request: Request, address: str, call: UpstreamRequest, timeouts: Timeouts, added: RawHeaders = ()
+    ) -> None:
         try:
             answer = await self.upstream.send(address, call, timeouts)
         except UpstreamError as error:
             raise _unavailable() from error
         try:
             pieces = Patience(timeouts.response).over(answer.chunks())
-            await request.unless_gone(request.stream(answer.status, _answer_headers(answer), pieces))
+            headers = [*_answer_headers(answer), *added]
+            await request.unless_gone(request.stream(answer.status, headers, pieces))
         finally:
             answer.close()
 

@@ -24,6 +24,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from controlplane.core.errors import ResourceNotFound, ValidationException
+from controlplane.core.words import counted
 from controlplane.endpoints.models import Endpoint
 from controlplane.endpoints.selectors import get_endpoint
 from controlplane.endpoints.states import Phase
@@ -230,7 +231,8 @@ def _since(endpoint: Endpoint, accepted_after: datetime | None) -> datetime:
 
 def _tell_class(endpoint: Endpoint, which: Filter, done: Redriven, actor: str, now: datetime) -> None:
     kinds = ", ".join(which.failure_kinds) or "of any kind"
-    sentence = f"{actor} put {done.redriven} of {done.matching} failed or expired request(s) ({kinds}) back into the queue."
+    matching = counted(done.matching, "failed or expired request")
+    sentence = f"{actor} put {done.redriven} of {matching} ({kinds}) back into the queue."
     detail = {"actor": actor, "redriven": done.redriven, "matching": done.matching, "kinds": list(which.failure_kinds)}
     subject = events.Subject(which.account_id, "endpoint", endpoint.id, endpoint.name)
     events.record(subject, "AsyncRequestsRedriven", sentence, now=now, detail=detail)

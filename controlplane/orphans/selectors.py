@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from controlplane.core.words import counted
 from controlplane.orphans.models import Orphan
 from controlplane.orphans.states import OPEN
 
@@ -34,4 +35,4 @@ def total(rows: Sequence[Orphan], now: datetime) -> str:
     spent = sum(row.cost(now) or 0.0 for row in rows)
     unknown = sum(row.hourly_price is None for row in rows)
     note = f" ({unknown} of unknown price not counted)" if unknown else ""
-    return f"{len(live)} orphan(s) live, {hourly:.3f} USD/h together; {spent:.2f} USD so far{note}."
+    return f"{counted(len(live), 'orphan')} live, {hourly:.3f} USD/h together; {spent:.2f} USD so far{note}."

@@ -48,12 +48,18 @@ class Round:
         return f"{self.rate:8,.0f}/s   CPU, \N{MICRO SIGN}s each: {costs}"
 
 
+BUSY_SHARE = 0.6
+
+
 def limit_of(found: Round) -> str:
     """Whose processor time sets the pace of a round: the busiest process, and how busy all were together."""
     busy = sorted(((spent / found.seconds, role) for role, spent in found.cpu.items()), reverse=True)
     together = sum(share for share, _ in busy) / (os.cpu_count() or 1)
     shares = ", ".join(f"{role} {share:.0%} of a processor" for share, role in busy[:3])
-    return f"the pace is set by {busy[0][1]}: {shares}; all together {together:.0%} of this machine"
+    said = f"the pace is set by {busy[0][1]}"
+    if busy[0][0] < BUSY_SHARE and together < BUSY_SHARE:
+        said = "none of them is busy: they wait, for each other, the disk or a processor that does other work"
+    return f"{said}: {shares}; all together {together:.0%} of this machine"
 
 
 class Pump:

@@ -92,7 +92,7 @@ def _refuse(*_: Any) -> None:
 def test_the_command_tells_the_provider_at_once(plane: Plane) -> None:
     out = io.StringIO()
     call_command("capacity", FIRST, "0", stdout=out)
-    assert out.getvalue() == f"{FIRST}: 0 slot(s) from now on; its capacity mark is cleared.\n"
+    assert out.getvalue() == f"{FIRST}: 0 slots from now on; its capacity mark is cleared.\n"
     assert CapacitySetting.objects.get().applied_at is not None
     with pytest.raises(CommandError, match="Slots must be"):
         call_command("capacity", FIRST, "-1")

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from controlplane.core.offerings import Rung, Search, Standing, ladder
+from controlplane.core.words import counted
 from workers.fleet.actions import Action, EndMove, ForgetInstance, Launch, Terminate
 from workers.fleet.scale_in import victims
 from workers.fleet.view import Instance, Stage, Variant
@@ -78,7 +79,7 @@ def pause(variant: Variant, staying: Sequence[Instance]) -> str:
         return ""
     wanted = min(offering.pool.priority for offering in variant.offerings)
     away = sum(instance.pool.priority > wanted for instance in staying)
-    return f"Coming home is paused: {away} fallback instance(s) stay." if away else ""
+    return f"Coming home is paused with {counted(away, 'fallback instance')} away." if away else ""
 
 
 def _is_open_for_long(rung: Rung, variant: Variant, now: datetime) -> bool:

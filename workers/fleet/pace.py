@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from controlplane.core.offerings import Wait
+from controlplane.core.words import counted
 from workers.fleet.capacity import backoff_seconds
 from workers.fleet.view import Variant
 
@@ -31,7 +32,8 @@ def rest(variant: Variant, now: datetime) -> Wait | None:
     until = max(ends) + timedelta(seconds=backoff_seconds(_waves(ends), 0.0, first=FIRST_WAIT_SECONDS))
     if until <= now:
         return None
-    why = f"Variant {variant.name} tries again at {until:%H:%M:%S}: {len(ends)} instance(s) ended soon after they served"
+    ended = counted(len(ends), "instance")
+    why = f"Variant {variant.name} tries again at {until:%H:%M:%S}: {ended} ended soon after they served"
     return Wait(until, why)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from controlplane.core.offerings import Offering, Search, Standing, Wait, ladder, next_offering
+from controlplane.core.words import counted
 from workers.fleet import homing, pace, rollout
 from workers.fleet.actions import (
     Action,
@@ -159,7 +160,7 @@ def _plan_unwinding(endpoint: Endpoint, now: datetime) -> Plan:
                 actions.append(Terminate(variant, instance, f"the endpoint is {endpoint.phase.value.lower()}"))
     left = sum(len(variant.instances) + len(variant.attempts) for variant in endpoint.variants)
     if left:
-        return Plan(tuple(actions), now + timedelta(seconds=END_LOOK_SECONDS), f"{left} instance(s) still to end.")
+        return Plan(tuple(actions), now + timedelta(seconds=END_LOOK_SECONDS), f"{counted(left, 'instance')} still to end.")
     if endpoint.phase is Phase.DELETING:
         return Plan((RemoveEndpoint("nothing is left of it"),), now, "Deleted.")
     return Plan((), now + timedelta(seconds=IDLE_LOOK_SECONDS), "Failed; waits to be deleted.")
@@ -215,9 +216,9 @@ def _is_asked_to_leave(instance: Instance, phase: Phase) -> bool:
 
 def _counts(variant: Variant, staying: list[Instance], doomed: list[Instance]) -> str:
     """How many of the wanted instances serve; those that are to be replaced serve on, but count no more."""
-    found = f"Variant {variant.name} has {_ready_count(staying)} of {variant.desired_count} instance(s) serving."
+    found = f"Variant {variant.name} has {_ready_count(staying)} of {counted(variant.desired_count, 'instance')} serving."
     waiting = sum(each.stage is Stage.READY and each.leave is Leave.REPLACE for each in doomed)
-    return f"{found} {waiting} more serve(s) until replaced." if waiting else found
+    return f"{found} Serving until replaced: {waiting} more." if waiting else found
 
 
 def _taken_away(variant: Variant, staying: list[Instance], doomed: list[Instance], now: datetime) -> list[Instance]:

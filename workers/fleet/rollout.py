@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 
+from controlplane.core.words import counted
 from workers.fleet.actions import Advance, EndRollback, FinishDeployment, RollBack
 from workers.fleet.view import Deployment, DeploymentStage, Endpoint, Rollout, Size, SizeUnit, Stage, Strategy, Variant
 
@@ -178,7 +179,9 @@ def _retiring(deployment: Deployment, new: list[Variant], old: list[Variant], no
     step = steps(deployment.strategy, new, old)[deployment.step - 1]
     left = sum(max(len(variant.instances) - step.old[variant.id], 0) for variant in old)
     if left:
-        return Pause(_later(now), f"{left} instance(s) of the old revision must end before their places are filled.")
+        return Pause(
+            _later(now), f"{counted(left, 'instance')} of the old revision must end before their places are filled."
+        )
     why = f"step {deployment.step}: {_instances(step.new)} of the new revision are to serve"
     return _provision(step, deployment.step, new, why)
 
@@ -187,7 +190,7 @@ def _provisioning(deployment: Deployment, new: list[Variant], old: list[Variant]
     step = steps(deployment.strategy, new, old)[deployment.step - 1]
     missing = _missing(new, step.new)
     if missing:
-        return Pause(_later(now), f"Step {deployment.step} waits for {missing} instance(s) of the new revision.")
+        return Pause(_later(now), f"Step {deployment.step} waits for {counted(missing, 'instance')} of the new revision.")
     why = f"step {deployment.step}: {step.share:.0%} of the calls go to the new revision"
     return Advance(DeploymentStage.ACTIVATING, deployment.step, why, step.old, step.share)
 
@@ -230,7 +233,7 @@ def _cleaning(deployment: Deployment, new: list[Variant], old: list[Variant], no
     del deployment, new
     left = _coming_or_serving(old)
     if left:
-        return Pause(_later(now), f"{left} instance(s) of the old revision are still to be drained.")
+        return Pause(_later(now), f"{counted(left, 'instance')} of the old revision still to be drained.")
     return FinishDeployment("the new revision serves alone")
 
 
@@ -261,7 +264,7 @@ def _step_back(deployment: Deployment, new: list[Variant], old: list[Variant], n
         return Advance(DeploymentStage.ROLLING_BACK, deployment.step + 1, "the next batch goes back")
     left = _coming_or_serving(new)
     if left:
-        return Pause(_later(now), f"{left} instance(s) of the new revision are still to be drained.")
+        return Pause(_later(now), f"{counted(left, 'instance')} of the new revision still to be drained.")
     return EndRollback("the old revision serves alone again")
 
 
@@ -275,7 +278,7 @@ def _restore(
         return Advance(DeploymentStage.ROLLING_BACK, deployment.step, why, step.old, searches=growing)
     missing = _missing([variant for variant in old if variant.provision_deadline is not None], step.old)
     if missing:
-        return Pause(_later(now), f"The roll-back waits for {missing} instance(s) of the old revision.")
+        return Pause(_later(now), f"The roll-back waits for {counted(missing, 'instance')} of the old revision.")
     return None
 
 
@@ -288,7 +291,9 @@ def _shrink(
         return Advance(DeploymentStage.ROLLING_BACK, deployment.step, why, step.new, step.share)
     surplus = sum(max(len(variant.instances) - step.new[variant.id], 0) for variant in new)
     if surplus and deployment.strategy.rollout is Rollout.SURGELESS:
-        return Pause(_later(now), f"{surplus} instance(s) of the new revision must end before their places are filled.")
+        return Pause(
+            _later(now), f"{counted(surplus, 'instance')} of the new revision must end before their places are filled."
+        )
     return None
 
 
@@ -309,7 +314,7 @@ def _coming_or_serving(variants: Sequence[Variant]) -> int:
 
 
 def _instances(counts: Counts) -> str:
-    return f"{sum(counts.values())} instance(s)"
+    return counted(sum(counts.values()), "instance")
 
 
 def _later(now: datetime) -> datetime:

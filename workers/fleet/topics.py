@@ -7,6 +7,7 @@ operation goes on, except that it does not end, nor a deployment begin; one that
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from controlplane.core.words import counted
 from workers.fleet import rollout
 from workers.fleet.actions import Advance, EnterService, FinishDeployment, GiveUp, Plan
 from workers.fleet.view import DeploymentStage, Endpoint, Phase
@@ -36,5 +37,5 @@ def _held(decided: Plan, waiting: int, now: datetime) -> Plan:
         decided,
         actions=tuple(action for action in decided.actions if not isinstance(action, _HELD)),
         look_again_at=min(decided.look_again_at, now + timedelta(seconds=LOOK_SECONDS)),
-        why=f"{decided.why} {waiting} test notification(s) are still to be taken by their topics.".strip(),
+        why=f"{decided.why} Still to be taken by their topics: {counted(waiting, 'test notification')}.".strip(),
     )

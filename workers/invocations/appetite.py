@@ -67,11 +67,16 @@ class Appetite:
         self._hungry.add(endpoint_id)
         self._starved.add(endpoint_id)
 
-    def claimed(self, endpoint_id: UUID, *, got: int, most: int, held: int, now: float) -> None:
-        """`got` requests were claimed of at most `most`, the lesser of room and free slots; `held` run here now."""
+    def claimed(self, endpoint_id: UUID, *, got: int, room: int, slots: int, held: int, now: float) -> None:
+        """`got` requests were claimed into so many free slots, with room here for `room`; `held` run here now."""
         self._starved.discard(endpoint_id)
-        if got >= most > 0 or (got == 0 and held > 0 and endpoint_id in self._hungry):
+        if got >= min(room, slots) > 0:
             self._hungry.add(endpoint_id)
+            if slots > got:  # the next claim fills more of them, and waits for nothing
+                self._freed = ENOUGH
+                self._name(endpoint_id, now)
+            return
+        if got == 0 and held > 0 and endpoint_id in self._hungry:
             return
         self._hungry.discard(endpoint_id)
         if endpoint_id in self._unheeded:

@@ -178,9 +178,7 @@ class Dispatcher:
             self._crew.take(leased, address, counting.Call(clock.monotonic(), route, variant, is_async=True))
         held, now = self._crew.held(endpoint_id), clock.monotonic()
         slots = claimed[0].slots if claimed else 0
-        self._appetite.claimed(endpoint_id, got=len(claimed), most=min(room, slots), held=held, now=now)
-        if len(claimed) == room:  # there may be more of both: room, and requests
-            self._appetite.told(endpoint_id, held=0, now=now)
+        self._appetite.claimed(endpoint_id, got=len(claimed), room=room, slots=slots, held=held, now=now)
 
     async def _run_leased(self, leased: Leased, address: str, call: counting.Call) -> None:
         await self._runner.run(leased, address, call)

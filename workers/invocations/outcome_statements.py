@@ -3,11 +3,12 @@
 from controlplane.invocations.steps_sql import appended
 
 # Of one worker, the statements over many rows come one after the other, and those over one row wait for nothing while
-# they hold it: so no two of them wait for each other.
+# they hold it: so no two of them wait for each other. The token alone tells that a lease is held, since whatever ends a
+# lease clears it; asking for the state as well would have PostgreSQL look through all that runs, by its index.
 RENEW = """
 UPDATE invocations_asyncinvocation q SET lease_expires_at = %(lease_expires_at)s
 FROM unnest(%(ids)s::uuid[], %(tokens)s::uuid[]) AS held (id, token)
-WHERE q.id = held.id AND q.lease_token = held.token AND q.state = 'running'
+WHERE q.id = held.id AND q.lease_token = held.token
 RETURNING q.id, q.lease_token
 """
 
@@ -34,13 +35,13 @@ WITH call AS MATERIALIZED (
 ), storing AS (
   UPDATE invocations_asyncinvocation q
   SET is_storing = true, instance_id = NULL, {appended(2, "call.steps")}
-  FROM call WHERE q.id = call.id AND q.lease_token = call.token AND q.state = 'running' AND call.ended = 0
+  FROM call WHERE q.id = call.id AND q.lease_token = call.token AND call.ended = 0
   RETURNING q.id, call.token
 ), ended AS (
   UPDATE invocations_asyncinvocation q
   SET state = 'completed', ended_at = %(now)s, lease_token = NULL, lease_expires_at = NULL, instance_id = NULL,
       is_storing = false, outcome_text = '', failure_kind = '', {appended(1, "call.steps")}
-  FROM call WHERE q.id = call.id AND q.lease_token = call.token AND q.state = 'running' AND call.ended = 1
+  FROM call WHERE q.id = call.id AND q.lease_token = call.token AND call.ended = 1
   RETURNING q.id, call.token, q.account_id, q.endpoint_id, q.endpoint_name, q.variant_name
 ), dropped AS (
   DELETE FROM invocations_asyncpayload payload USING ended WHERE payload.invocation_id = ended.id

@@ -61,7 +61,7 @@ WITH route AS (
   SELECT instance_id, variant, revision, count(*) OVER () AS slots, row_number() OVER (
     ORDER BY CASE WHEN is_shared THEN -ln(1 - random()) * of_variant / share ELSE level END, place) AS place
   FROM target LEFT JOIN busy USING (instance_id)
-    CROSS JOIN LATERAL generate_series(coalesce(running, 0), least(most, coalesce(running, 0) + {CLAIM_LIMIT}) - 1)
+    CROSS JOIN LATERAL generate_series(coalesce(running, 0), least(most, coalesce(running, 0) + {CLAIM_LIMIT} + 1) - 1)
       AS level
   ORDER BY place LIMIT {CLAIM_LIMIT}
 ), due AS (

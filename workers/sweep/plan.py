@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from controlplane.core.words import counted
+
 MANY = 10
 """More orphans at once than crashes leave: if they are also the greater part of what there is, look twice."""
 
@@ -86,7 +88,7 @@ def why_hold(doubtful: Sequence[Suspect], listed: int) -> str:
     forgotten = sum(not each.is_remembered for each in doubtful)
     if forgotten:
         return (
-            f"{forgotten} instance(s) were launched at a time of which the database remembers nothing: "
+            f"the database remembers nothing of the time at which {counted(forgotten, 'instance')} came up: "
             "it looks restored from an older backup"
         )
     if len(doubtful) > MANY and 2 * len(doubtful) > listed:

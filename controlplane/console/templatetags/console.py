@@ -9,6 +9,7 @@ from django.utils.safestring import SafeString
 from controlplane.console import words
 from controlplane.console.places import address, place_of
 from controlplane.core import clock
+from controlplane.core.words import counted as counted_in_words
 
 register = template.Library()
 
@@ -63,7 +64,7 @@ register.filter("number", words.number)
 def counted(count: int, noun: str) -> str:
     """A count with its noun; an irregular plural follows a comma: `{{ n|counted:"reply,replies" }}`."""
     singular, _, plural = noun.partition(",")
-    return words.counted(count, singular, plural)
+    return counted_in_words(count, singular, plural)
 
 
 register.filter("place", place_of)

@@ -250,7 +250,7 @@ def test_a_second_value_of_a_signed_header_is_refused() -> None:
     assert refusal(doubled) == (InvalidSignature, MISMATCH)
 
 
-@pytest.mark.parametrize("name", ["x-amz-target", "x-amz-meta", "x-amzn-sagemaker-target-variant"])
+@pytest.mark.parametrize("name", ["x-amz-target", "x-amz-meta", "x-amzn-sagemaker-target-variant", "headrace-account"])
 def test_a_header_that_matters_is_refused_when_unsigned(name: str) -> None:
     request = signed({"Content-Type": "application/x-amz-json-1.1"})
     expected = f"The signature must cover the header(s) {name}."

@@ -31,7 +31,9 @@ def test_whatever_else_is_sent_is_no_token_or_facts(text: str) -> None:
     assert found is None or all(isinstance(value, str) for value in found.values())
 
 
-@pytest.mark.parametrize("text", ["", "null", "[]", "3", '{"a": 1}', '{"a": null}', "{"])
+@pytest.mark.parametrize(
+    "text", ["", "null", "[]", "3", '{"a": 1}', '{"a": null}', "{", "[" * 100_000], ids=list("abcdefgh")
+)
 def test_what_is_no_token_is_told_apart(text: str) -> None:
     assert read(text) is None
 

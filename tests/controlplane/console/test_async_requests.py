@@ -56,9 +56,9 @@ def test_redrive_puts_back_one_or_a_class_and_says_by_whom(monkeypatch: pytest.M
     at = endpoint(START)
     one, *rest = [letter(at, START) for _ in range(4)]
     assert run("redrive", "--request", one.id) == f"Request {one.id} goes back into the queue.\n"
-    assert "3 of 3 dead letter(s) would go" in run("redrive", "--endpoint", "e", "--dry-run")
+    assert "3 of 3 dead letters would go" in run("redrive", "--endpoint", "e", "--dry-run")
     assert states(rest) == ["failed"] * 3
-    assert "2 of 3 dead letter(s) go" in run("redrive", "--endpoint", "e", "--limit", 2, "--kind", "model_server_error")
+    assert "2 of 3 dead letters go" in run("redrive", "--endpoint", "e", "--limit", 2, "--kind", "model_server_error")
     assert {event.detail["actor"] for event in Event.objects.all()} == {"operator ada"}
 
 

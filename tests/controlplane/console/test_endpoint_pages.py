@@ -71,7 +71,7 @@ def test_the_list_tells_status_count_home_and_why(plane: Plane, viewer: Client) 
     said = text_of(viewer.get("/admin/endpoints/"))
     assert "away In service 2 / 2 0 / 2" in said
     assert "single In service 1 / 1 one type" in said
-    assert "Variant v has 2 of 2 instance(s) serving." in said
+    assert "Variant v has 2 of 2 instances serving." in said
 
 
 def test_a_failed_endpoint_tells_its_failure_and_not_its_last_plan(plane: Plane, viewer: Client) -> None:
@@ -307,7 +307,9 @@ def test_what_was_scaled_after_it_was_ticked_is_kept(plane: Plane) -> None:
     assert plane.status() == "InService"
 
 
-@pytest.mark.parametrize("confirmed", ["", "{", "[]", '{"x": 1}', '{"%s": 1}' % ("a" * 36)], ids=list("abcde"))
+@pytest.mark.parametrize(
+    "confirmed", ["", "{", "[]", '{"x": 1}', '{"%s": 1}' % ("a" * 36), "[" * 100_000, " " * 3_000_000], ids=list("abcdefg")
+)
 def test_a_confirmation_that_cannot_be_read_deletes_nothing(plane: Plane, confirmed: str) -> None:
     operator = logged_in(Role.OPERATOR)
     plane.create()

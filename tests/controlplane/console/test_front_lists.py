@@ -134,7 +134,7 @@ class TestOrphans:
         self.orphan()
         fake_clock.step(7200)
         viewer, operator = (text_of(logged_in(role).get("/admin/orphans/")) for role in (Role.VIEWER, Role.OPERATOR))
-        assert "1 orphan(s) live, 2.000 USD/h together; 4.00 USD so far." in viewer
+        assert "1 orphan live, 2.000 USD/h together; 4.00 USD so far." in viewer
         assert "End it" not in viewer
         assert "End it" in operator
 

@@ -44,12 +44,6 @@ def test_money_is_told_to_the_cent_or_finer(amount: float | None, text: str) -> 
     assert words.dollars(amount) == text
 
 
-def test_counts_agree_with_their_nouns() -> None:
-    assert words.counted(1, "instance") == "1 instance"
-    assert words.counted(1200, "instance") == "1,200 instances"
-    assert words.counted(2, "reply", "replies") == "2 replies"
-
-
 def test_the_values_of_environments_are_hidden_wherever_they_stand() -> None:
     request = {
         "PrimaryContainer": {"Image": "i", "Environment": {"HF_TOKEN": "hf_x"}},

@@ -25,7 +25,7 @@ def test_preview_tells_where_at_what_cost_and_why(plane: Plane) -> None:
     plane.settle()
     offers.tell(plane.clock.now())
     told = said("preview", "--config", "other")
-    assert "Variant v: 1 instance(s) wanted\n" in told
+    assert "Variant v: 1 instance wanted\n" in told
     assert f"1 x {SECOND} (priority 2) in simulated-a at 0.53 USD/h ({FIRST} skipped until" in told
     assert "Cost: 0.53 USD an hour, 12.62 USD a day." in told
     assert "Ready: after" in told
@@ -105,7 +105,7 @@ def test_explain_tells_the_ladder_the_spend_and_the_story(plane: Plane) -> None:
     assert "Endpoint e is InService (configuration e). It serves." in told
     assert "Variant v: 1 of 1 serving" in told
     assert f"priority 1  {FIRST}" in told
-    assert "asked 1 time(s), 1 refused" in told
+    assert "asked 1 time, 1 refused" in told
     assert "last failure capacity: There is no ml.g5.2xlarge capacity" in told
     assert "Spent: 0.00 USD for 0.00 instance hours; 1 running, 0.53 USD/h" in told
     assert "PoolRefused" in told

@@ -50,3 +50,38 @@ def test_the_bootstrap_administrator_can_be_given_a_lower_role(account: Account)
 def test_permissions_of_django_groups_are_no_second_door(account: Account) -> None:
     assert logged_in(Role.ADMINISTRATOR).get("/admin/auth/group/").status_code == 404
     assert Group.objects.filter(name="administrator").exists()
+
+
+def test_a_password_that_is_set_is_told_with_whoever_set_it(account: Account) -> None:
+    client, bob = logged_in(Role.ADMINISTRATOR), someone(Role.OPERATOR, "bob")
+    path = f"/admin/console/operator/{bob.pk}/password/"
+    assert client.post(path, {"password1": "short", "password2": "other"}).status_code == 200
+    assert not Event.objects.exists()
+    given = {"password1": "a-good-passphrase", "password2": "a-good-passphrase", "usable_password": "true"}
+    assert client.post(path, given).status_code == 302
+    told = Event.objects.get()
+    assert (told.actor, told.reason, told.subject_name) == ("operator administrator", "OperatorPasswordSet", "bob")
+    assert User.objects.get(pk=bob.pk).check_password("a-good-passphrase")
+
+
+def test_one_s_own_password_needs_the_old_one_and_is_told(account: Account) -> None:
+    client = logged_in(Role.VIEWER, "alice")
+    alice = User.objects.get(username="alice")
+    alice.set_password("an-old-passphrase")
+    alice.save()
+    client.force_login(alice)
+    new = {"new_password1": "a-good-passphrase", "new_password2": "a-good-passphrase"}
+    assert client.post("/admin/password_change/", {**new, "old_password": "wrong"}).status_code == 200
+    assert not Event.objects.exists()
+    assert client.post("/admin/password_change/", {**new, "old_password": "an-old-passphrase"}).status_code == 302
+    told = Event.objects.get()
+    assert (told.actor, told.reason, told.subject_name) == ("operator alice", "OperatorPasswordSet", "alice")
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR], ids=lambda role: role.group)
+def test_nobody_but_administrators_touches_an_operator(role: Role, account: Account) -> None:
+    client, root = logged_in(role), User.objects.create_superuser("root")
+    for path in ("", "add/", f"{root.pk}/change/", f"{root.pk}/delete/", f"{root.pk}/password/", f"{root.pk}/history/"):
+        for method in ("get", "post"):
+            answer = getattr(client, method)(f"/admin/console/operator/{path}", {"username": "x", "role": "viewer"})
+            assert answer.status_code == 403, (method, path)

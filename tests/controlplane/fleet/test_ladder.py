@@ -16,7 +16,7 @@ def test_each_state_is_told_with_what_came_of_asking() -> None:
     search = Search((asked, offering(1, patience=600), offering(2)), short_since=NOW)
     tried, waiting, left = steps(search, tries, NOW, is_short=True)
     assert (tried.state, waiting.state, left.state) == (State.TRIED, State.WAITING, State.OPEN)
-    assert "asked 3 time(s), 1 launched, 2 refused" in tried.sentence
+    assert "asked 3 times, 1 launched, 2 refused" in tried.sentence
     assert "capacity: no room" in tried.sentence
     assert tried.next_try_at == LATER
     assert waiting.next_try_at == NOW + timedelta(seconds=600)

@@ -127,6 +127,16 @@ def test_a_presigned_url_works_and_a_tampered_one_does_not(site: Site, store: An
     assert site.request("GET", path.replace("shared", "other")).status == 403
 
 
+def test_an_object_that_is_a_page_runs_nothing_where_the_console_is_served(site: Site, store: Any) -> None:
+    """A link to one has the console's origin, where an operator's session is worth something."""
+    store.put_object(Bucket="front-door", Key="page", Body=b"<script>alert(1)</script>", ContentType="text/html")
+    url = store.generate_presigned_url("get_object", Params={"Bucket": "front-door", "Key": "page"})
+    answer = site.request("GET", url.removeprefix(site.url))
+    assert answer.headers["content-type"] == "text/html"
+    assert answer.headers["content-security-policy"] == "sandbox; default-src 'none'"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
 def test_a_missing_object_is_the_stores_own_answer(store: Any) -> None:
     with pytest.raises(store.exceptions.NoSuchKey):
         store.get_object(Bucket="front-door", Key="nope")

@@ -106,6 +106,10 @@ TAMPERINGS: dict[str, Callable[[Sent], Sent]] = {
     "no signature": lambda sent: sent.having(Authorization=sent.headers["Authorization"].partition(", Signature")[0]),
     "added header of meaning": lambda sent: sent.having(X_Amz_Target="SageMaker.DeleteEndpoint"),
     "session token": lambda sent: sent.having(X_Amz_Security_Token="abc"),
+    "account": lambda sent: sent.having(Headrace_Account="210987654321"),
+    "account that another parameter claims to cover": lambda sent: sent.having(Headrace_Account="210987654321").rewritten(
+        "AWS4-HMAC-SHA256 ", "AWS4-HMAC-SHA256 X=SignedHeaders=host;headrace-account, "
+    ),
 }
 
 

@@ -58,7 +58,7 @@ def test_an_instance_to_be_replaced_serves_on_while_there_is_no_capacity_for_ano
         variant(1, closed(0), instances=(asked(Leave.REPLACE),), launch_not_before=ago(-30.0)), AT_REST, NOW
     )
     assert decided.actions == ()
-    assert "1 more serve(s) until replaced." in decided.why
+    assert "Serving until replaced: 1 more." in decided.why
 
 
 @pytest.mark.parametrize("how", [Leave.DRAIN, Leave.REPLACE], ids=["drain", "replace"])
@@ -127,7 +127,7 @@ def test_while_coming_home_is_paused_no_move_starts_and_the_plan_says_so() -> No
         variant(1, *offerings, instances=(fallback,), home_after_seconds=60.0, is_home_paused=True), AT_REST, NOW
     )
     assert paused.actions == ()
-    assert "Coming home is paused: 1 fallback instance(s) stay." in paused.why
+    assert "Coming home is paused with 1 fallback instance away." in paused.why
 
 
 def test_a_paused_endpoint_that_is_home_does_not_talk_about_it() -> None:

@@ -36,7 +36,7 @@ def test_instances_that_ended_together_count_once() -> None:
 def test_the_sentence_says_until_when_and_why() -> None:
     found = pace.rest(variant(1, short_lives=lives(0, 5, 10)), NOW)
     assert found is not None
-    assert "3 instance(s) ended soon after they served" in found.why
+    assert "3 instances ended soon after they served" in found.why
     assert f"{found.until:%H:%M:%S}" in found.why
 
 

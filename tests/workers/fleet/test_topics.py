@@ -27,7 +27,7 @@ def test_an_operation_does_not_end_while_a_test_is_under_way(phase: Phase) -> No
     found = gate(endpoint(phase, Topics(waiting=2)), SERVE, NOW)
     assert found.actions == ()
     assert found.look_again_at <= NOW + timedelta(seconds=1)
-    assert "2 test notification(s)" in found.why
+    assert "2 test notifications" in found.why
 
 
 @pytest.mark.parametrize("phase", [Phase.CREATING, Phase.UPDATING])
@@ -88,7 +88,7 @@ def test_creation_waits_for_its_topics_and_tells_so(plane: Plane) -> None:
     plane.settle(30)
     assert plane.status() == "Creating"
     assert (
-        "2 test notification(s)"
+        "2 test notifications"
         in plane.describe()["PendingDeploymentSummary"]["ProductionVariants"][0]["VariantStatus"][0]["StatusMessage"]
     )
     take(plane)

@@ -16,7 +16,7 @@ def hungry(held: int = 4) -> Appetite:
     appetite = Appetite()
     appetite.told(HERE, held=0, now=0.0)
     appetite.take()
-    appetite.claimed(HERE, got=held, most=held, held=held, now=0.0)
+    appetite.claimed(HERE, got=held, room=64, slots=held, held=held, now=0.0)
     return appetite
 
 
@@ -57,7 +57,7 @@ def test_what_is_queued_at_a_full_endpoint_is_no_reason_to_claim() -> None:
 
 def test_a_slot_of_an_endpoint_whose_queue_is_empty_is_no_reason_to_claim() -> None:
     appetite = Appetite()
-    appetite.claimed(HERE, got=1, most=4, held=1, now=0.0)
+    appetite.claimed(HERE, got=1, room=64, slots=4, held=1, now=0.0)
     appetite.freed(HERE, now=1.0)
     appetite.ended(HERE, held=0, now=1.0)
     assert appetite.wait_seconds(running=0, now=1.0) is None
@@ -78,14 +78,20 @@ def test_what_is_queued_while_the_rest_is_claimed_is_not_lost() -> None:
     appetite.freed(HERE, now=1.0)
     appetite.take()
     appetite.told(HERE, held=2, now=2.0)
-    appetite.claimed(HERE, got=1, most=2, held=3, now=3.0)
+    appetite.claimed(HERE, got=1, room=64, slots=2, held=3, now=3.0)
     assert appetite.take() == [HERE]
+
+
+def test_slots_that_one_claim_left_free_are_filled_by_the_next_without_waiting() -> None:
+    appetite = Appetite()
+    appetite.claimed(HERE, got=64, room=64, slots=65, held=64, now=1.0)
+    assert appetite.wait_seconds(running=64, now=1.0) == 0.0
 
 
 class OneEndpoint(RuleBasedStateMachine):
     """A queue, its slots, and a dispatcher that hears of things late; a claim sees what was queued when it began."""
 
-    SLOTS, ROOM = 2, 4
+    SLOTS, ROOM = 3, 2
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,8 +127,8 @@ class OneEndpoint(RuleBasedStateMachine):
     def finish_claim(self) -> None:
         got, self.claim = self.claim or 0, None
         self.using += got
-        most = min(self.ROOM, self.slots) if got else 0
-        self.appetite.claimed(HERE, got=got, most=most, held=self.held, now=0.0)
+        slots = self.slots if got else 0
+        self.appetite.claimed(HERE, got=got, room=self.ROOM, slots=slots, held=self.held, now=0.0)
 
     @precondition(lambda self: self.using)
     @rule()

@@ -52,7 +52,7 @@ async def settled(crew: Crew) -> None:
 
 
 def hungry(appetite: Appetite, held: int) -> None:
-    appetite.claimed(HERE, got=held, most=held, held=held, now=0.0)
+    appetite.claimed(HERE, got=held, room=64, slots=held, held=held, now=0.0)
 
 
 def test_one_endpoint_leaves_room_for_the_others() -> None:

@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from controlplane.core import clock
 from controlplane.core.actor import SHELL, acting
 from controlplane.core.errors import ValidationException
+from controlplane.core.words import counted
 from controlplane.observability import rehearsals as wanted
 from workers import rehearsals
 
@@ -33,4 +34,4 @@ class Command(BaseCommand):
         row.refresh_from_db()
         if row.failure:
             raise CommandError(row.failure)
-        self.stdout.write(f"{instance_type}: {slots} slot(s) from now on; its capacity mark is cleared.")
+        self.stdout.write(f"{instance_type}: {counted(slots, 'slot')} from now on; its capacity mark is cleared.")

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from controlplane.core import clock
 from controlplane.core.actor import SHELL, acting
+from controlplane.core.words import counted
 from controlplane.orphans import selectors, services
 from controlplane.orphans.models import Orphan, Sweep
 from workers.sweep import by_hand
@@ -40,7 +41,7 @@ class Command(BaseCommand):
         elif options["confirm"]:
             with acting(SHELL):
                 confirmed = services.confirm_sweep(now)
-            self.stdout.write(f"Confirmed: the next sweep deals with {confirmed} orphan(s).")
+            self.stdout.write(f"Confirmed: the next sweep deals with {counted(confirmed, 'orphan')}.")
         else:
             self._report(now, has_closed=options["all"])
 
@@ -70,7 +71,7 @@ class Command(BaseCommand):
             raise CommandError("The provider could not be asked; try again.")
         for line in found:
             self.stdout.write(line)
-        self.stdout.write(f"{len(found)} suspect(s). Nothing was done.")
+        self.stdout.write(f"{counted(len(found), 'suspect')}. Nothing was done.")
 
     def _by_hand(self, deed: Any, provider_id: str, now: datetime) -> None:
         try:

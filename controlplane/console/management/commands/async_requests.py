@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from controlplane.core import clock
 from controlplane.core.errors import ApiError
+from controlplane.core.words import counted
 from controlplane.invocations import search, services, timeline
 from controlplane.invocations.models import AsyncInvocation, FailureKind, InvocationState
 from controlplane.invocations.search import DEAD_STATES, PAGE_DEFAULT, PAGE_LIMIT, Filter
@@ -69,7 +70,7 @@ class Command(BaseCommand):
         row = services.get_request(account, request)
         self._line(row)
         self.stdout.write(
-            f"  endpoint {row.endpoint_name}, InferenceId {row.inference_id}, redriven {row.redrives} time(s)"
+            f"  endpoint {row.endpoint_name}, InferenceId {row.inference_id}, redriven {counted(row.redrives, 'time')}"
         )
         self.stdout.write(f"  payload {row.input_location or 'inline'}, type {row.content_type or 'not given'}")
         self.stdout.write(f"  output  {row.output_location}")
@@ -112,7 +113,7 @@ class Command(BaseCommand):
             _filter(options), limit=limit, actor=actor, now=now, time_to_live=time_to_live, dry_run=dry_run
         )
         verb = "would go" if dry_run else "go"
-        self.stdout.write(f"{done.redriven} of {done.matching} dead letter(s) {verb} back into the queue.")
+        self.stdout.write(f"{done.redriven} of {counted(done.matching, 'dead letter')} {verb} back into the queue.")
         if done.skipped:
             self.stdout.write(f"{done.skipped} cannot: of an earlier endpoint of the name, or without their payload.")
 

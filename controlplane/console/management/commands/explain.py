@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from controlplane.core import clock
+from controlplane.core.words import counted
 from controlplane.endpoints.models import Endpoint
 from controlplane.fleet.explanations import Explanation, VariantStory, explain
 from controlplane.fleet.ladder import Step
@@ -61,7 +62,9 @@ class Command(BaseCommand):
         if variant.gives_up_at is not None:
             self.stdout.write(f"    gives up {_when(variant.gives_up_at, found.at)}")
         if variant.start_failures:
-            self.stdout.write(f"    {variant.start_failures} failed start(s) in a row: {variant.start_failure_reason}")
+            self.stdout.write(
+                f"    {counted(variant.start_failures, 'failed start')} in a row: {variant.start_failure_reason}"
+            )
         for step in variant.ladder:
             self._print_step(step)
         for each in variant.instances:

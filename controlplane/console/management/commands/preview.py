@@ -12,6 +12,7 @@ from controlplane.catalog.models import EndpointConfig
 from controlplane.catalog.selectors import get_endpoint_config
 from controlplane.core import clock
 from controlplane.core.errors import ApiError
+from controlplane.core.words import counted
 from controlplane.fleet import previews
 from controlplane.fleet.placement import Landing, Preview, VariantPreview
 from controlplane.fleet.preview_requests import checked_options, checked_variants
@@ -52,7 +53,7 @@ class Command(BaseCommand):
 
     def _print_variant(self, variant: VariantPreview) -> None:
         missing = f", {variant.missing} without a place" if variant.missing else ""
-        self.stdout.write(f"Variant {variant.name}: {variant.wanted} instance(s) wanted{missing}")
+        self.stdout.write(f"Variant {variant.name}: {counted(variant.wanted, 'instance')} wanted{missing}")
         for sentence in variant.story:
             self.stdout.write(f"  {sentence}")
         for rung in variant.ladder:
@@ -108,4 +109,5 @@ def _history(landing: Landing) -> str:
     if landing.boots is None:
         return f"{name} has never come up here before."
     boots = landing.boots
-    return f"{name} took {boots.p50_seconds:.0f} s (half), {boots.p90_seconds:.0f} s (nine in ten), {boots.count} start(s)."
+    starts = counted(boots.count, "start")
+    return f"{name} took {boots.p50_seconds:.0f} s (half), {boots.p90_seconds:.0f} s (nine in ten), {starts}."

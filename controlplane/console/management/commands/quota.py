@@ -10,6 +10,7 @@ from controlplane.auth.models import Account
 from controlplane.catalog import limits, quotas
 from controlplane.catalog.instance_types import known_instance_types
 from controlplane.core.actor import SHELL, acting
+from controlplane.core.words import counted
 from controlplane.endpoints.usage import usage_of
 
 
@@ -59,4 +60,4 @@ class Command(BaseCommand):
             used = usage.total if each == quotas.ALL else usage.placed.get(each, 0)
             self.stdout.write(f"{each:24} {used} of {limit} in use")
         if waiting:
-            self.stdout.write(f"{waiting} instance(s) wanted are not there yet; they count wherever they fit.")
+            self.stdout.write(f"Not there yet: {counted(waiting, 'wanted instance')}; they count wherever they fit.")
