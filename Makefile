@@ -45,6 +45,7 @@ up: $(RUN_STAMP) ## Start everything here and keep it running; Ctrl-C stops it
 sdks: $(SDKS_STAMP)
 
 test: $(DEV_STAMP) $(SDKS_STAMP) ## Run the tests, on real engines
+	@$(BIN)/python -m tests.browser.chromium
 	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile $(ARGS)
 
 bench: $(DEV_STAMP) ## Measure accepts, lifecycle operations and fallback times

@@ -25,7 +25,8 @@ def aws_door(request: HttpRequest, **path: str) -> HttpResponse:
     """
     request_id = _request_id(request)
     if request.method != "POST":
-        return _respond(json11_error(UnknownOperationException("Only POST is answered here."), request_id))
+        message = "Only POST is answered here. The console is at /admin/, the paths of the REST interface at /api/v1/docs/."
+        return _respond(json11_error(UnknownOperationException(message), request_id))
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdecimal() or int(length) > BODY_LIMIT_BYTES:
         error = RequestTooLarge(f"The body may hold {BODY_LIMIT_BYTES} bytes.")

@@ -15,6 +15,7 @@ from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminSelectWidget
 
+from controlplane.auth.management.commands.bootstrap import ADMIN
 from controlplane.auth.roles import Role, role_of
 from controlplane.console.access import may
 from controlplane.console.models import Operator
@@ -128,7 +129,7 @@ class OperatorAdmin(UserAdmin, ModelAdmin):
         with transaction.atomic():
             answer: HttpResponse = super().user_change_password(request, **named)
             if request.method == "POST" and answer.status_code == 302:
-                tell_password(self.get_object(request, named["id"]))
+                tell_password(request, self.get_object(request, named["id"]))
         return answer
 
     def delete_model(self, request: HttpRequest, obj: Operator) -> None:
@@ -144,10 +145,12 @@ def _tell(operator: Operator, role: str, is_old: bool) -> None:
     events.record(_subject(operator), "OperatorChanged" if is_old else "OperatorCreated", sentence, now=clock.now())
 
 
-def tell_password(operator: Any) -> None:
-    """Whose password is another one now; who set it is the event's actor."""
+def tell_password(request: HttpRequest, operator: Any) -> None:
+    """Whose password is another one now; who set it is the event's actor. Warns where it will not stay."""
     sentence = f"The password of operator {operator} is set anew."
     events.record(_subject(operator), "OperatorPasswordSet", sentence, now=clock.now())
+    if operator.get_username() == ADMIN and settings.HEADRACE.admin_password:
+        messages.warning(request, "The next start sets it to HEADRACE_ADMIN_PASSWORD again: change that, too.")
 
 
 def _subject(operator: Any) -> events.Subject:

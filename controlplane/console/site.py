@@ -58,11 +58,11 @@ class ConsoleSite(UnfoldAdminSite):
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """One's own password; told as when an administrator sets it."""
-        tell: Callable[[Any], None] = import_string("controlplane.console.operators.tell_password")
+        tell: Callable[[HttpRequest, Any], None] = import_string("controlplane.console.operators.tell_password")
         with transaction.atomic():
             answer = super().password_change(request, extra_context)
             if request.method == "POST" and answer.status_code == 302:
-                tell(request.user)
+                tell(request, request.user)
         return answer
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:

@@ -132,7 +132,9 @@ def _closed(closed: tuple[str, ...]) -> Closed | None:
     first = rows.order_by("id").values_list("endpoint__account_id", "endpoint__name").first()
     if first is None:
         return None
-    return Closed(rows.count(), *first, closed)
+    pools = VariantPool.objects.filter(variant__in=rows.values("pk"))
+    types = pools.order_by("instance_type").values_list("instance_type", flat=True).distinct()
+    return Closed(rows.count(), *first, tuple(types))
 
 
 def _open_pools(closed: tuple[str, ...]):

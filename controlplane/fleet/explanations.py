@@ -32,7 +32,7 @@ EVENTS_SHOWN = 20
 
 IN_WORDS = {
     Phase.CREATING: "It is being created: instances are searched for and started.",
-    Phase.IN_SERVICE: "It serves. Instances that fail are replaced.",
+    Phase.IN_SERVICE: "Its instances are kept at their number: those that fail are replaced.",
     Phase.UPDATING: "It serves, and a change is being made.",
     Phase.ROLLING_BACK: "It serves; a change failed and is being undone.",
     Phase.UPDATE_ROLLBACK_FAILED: "A change failed and so did undoing it. What there is serves: update it again.",

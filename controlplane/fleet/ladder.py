@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from controlplane.core.offerings import Offering, Rung, Search, Standing, ladder
+from controlplane.core.offerings import Offering, Rung, Search, Standing, Wait, ladder, next_offering
 from controlplane.core.words import counted
 
 
@@ -54,20 +54,30 @@ class Step:
     next_try_at: datetime | None
 
     @property
+    def is_anyway(self) -> bool:
+        """Whether it is asked before its mark ends, since nothing else is open."""
+        return self.next_try_at is not None and self.rung.until is not None and self.next_try_at < self.rung.until
+
+    @property
     def sentence(self) -> str:
         """The step in words."""
         parts = [_asked(self.tries), self.rung.why or "open"]
         if self.next_try_at is not None:
-            parts.append(f"next try at {self.next_try_at:%H:%M:%S}")
+            anyway = " all the same, as nothing else is open" if self.is_anyway else ""
+            parts.append(f"next try at {self.next_try_at:%H:%M:%S}{anyway}")
         return "; ".join(part for part in parts if part)
 
 
 def steps(search: Search, tries: Mapping[Key, Tries], now: datetime, *, is_short: bool) -> tuple[Step, ...]:
     """The ladder of a search, most wanted first; `is_short` when the variant lacks an instance that is not on its way."""
     found = []
+    first = _first_asked(search, now) if is_short else None
     for rung in ladder(search, now):
         own = tries.get(key_of(rung.offering), Tries())
-        found.append(Step(rung, _state(rung, own), own, _next_try(rung, search, now) if is_short else None))
+        next_try = _next_try(rung, search, now) if is_short else None
+        if first is not None and first[0] == rung.offering:
+            next_try = first[1]
+        found.append(Step(rung, _state(rung, own), own, next_try))
     return tuple(found)
 
 
@@ -84,6 +94,16 @@ def _state(rung: Rung, tries: Tries) -> State:
     if rung.standing in (Standing.CLOSED, Standing.TOO_DEAR):
         return State.SKIPPED
     return State.OPEN
+
+
+def _first_asked(search: Search, now: datetime) -> tuple[Offering, datetime] | None:
+    """What the search asks next, and when; of offerings that are all closed one is asked before its mark ends."""
+    at = max(now, search.not_before or now)
+    found = next_offering(search, at)
+    if isinstance(found, Wait):
+        at = found.until
+        found = next_offering(search, at)
+    return None if isinstance(found, Wait) else (found.offering, at)
 
 
 def _next_try(rung: Rung, search: Search, now: datetime) -> datetime | None:

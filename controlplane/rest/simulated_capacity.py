@@ -15,6 +15,7 @@ from controlplane.core import clock
 from controlplane.observability import rehearsals
 from controlplane.observability.models import CapacitySetting
 from controlplane.observability.offers import Offer, offer_of
+from controlplane.rest.caller import Caller
 from controlplane.rest.members import NEXT_TOKEN, PagingQuery, checked_body, checked_query
 from controlplane.rest.paging import page
 from controlplane.rest.schema import ERROR
@@ -33,7 +34,7 @@ class SimulatedCapacitySerializer(serializers.Serializer):
     InstanceType = serializers.CharField()
     Slots = serializers.IntegerField(allow_null=True, help_text="Null: nobody has set it here.")
     SetAt = serializers.DateTimeField(allow_null=True)
-    SetBy = serializers.CharField(allow_blank=True)
+    SetBy = serializers.CharField(allow_blank=True, help_text="Blank for other accounts than the installation's own.")
     AppliedAt = serializers.DateTimeField(allow_null=True, help_text="When the provider was told; null: it is about to be.")
     Failure = serializers.CharField(allow_blank=True, help_text="Why the provider would not hear of it.")
     FreeSlots = FreeSlotsSerializer(many=True, help_text="As the provider last said; none where it does not say.")
@@ -74,7 +75,7 @@ class SimulatedCapacitiesView(APIView):
             "Provider": provider,
             "IsSettable": provider in rehearsals.REHEARSING,
             "SeenAt": offer.seen_at if offer else None,
-            "SimulatedCapacity": [_told(row.instance_type, row, offer) for row in found.rows],
+            "SimulatedCapacity": [_told(row.instance_type, row, offer, request.user) for row in found.rows],
             "NextToken": found.next_token,
         }
         return Response(SimulatedCapacityPage(answer).data)
@@ -90,7 +91,7 @@ class SimulatedCapacityView(APIView):
         """Tell what the capacity of a type was set to, and what is free of it."""
         provider = settings.HEADRACE.provider
         row = rehearsals.listed(provider).filter(instance_type=checked(instance_type)).first()
-        return _answer(instance_type, row)
+        return _answer(instance_type, row, request.user)
 
     @extend_schema(
         operation_id="SetSimulatedCapacity",
@@ -105,20 +106,21 @@ class SimulatedCapacityView(APIView):
         slots, name = checked_body(request, SimulatedCapacityRequest)["Slots"], checked(instance_type)
         account_id, provider = request.user.account_id, settings.HEADRACE.provider
         row = rehearsals.want(provider, name, slots, account_id=account_id, now=clock.now())
-        return _answer(name, row, status=202)
+        return _answer(name, row, request.user, status=202)
 
 
-def _answer(name: str, row: CapacitySetting | None, status: int = 200) -> Response:
-    told = _told(name, row, offer_of(settings.HEADRACE.provider))
+def _answer(name: str, row: CapacitySetting | None, caller: Caller, status: int = 200) -> Response:
+    told = _told(name, row, offer_of(settings.HEADRACE.provider), caller)
     return Response(SimulatedCapacitySerializer(told).data, status=status)
 
 
-def _told(name: str, row: CapacitySetting | None, offer: Offer | None) -> Mapping[str, Any]:
+def _told(name: str, row: CapacitySetting | None, offer: Offer | None, caller: Caller) -> Mapping[str, Any]:
+    """As the caller may know it: who operates the installation is not a tenant's to find out."""
     return {
         "InstanceType": name,
         "Slots": row and row.slots,
         "SetAt": row and row.set_at,
-        "SetBy": row.set_by if row else "",
+        "SetBy": row.set_by if row and caller.is_installation else "",
         "AppliedAt": row and row.applied_at,
         "Failure": row.failure if row else "",
         "FreeSlots": _free(name, offer),

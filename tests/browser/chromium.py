@@ -1,12 +1,17 @@
-"""The machine's Chromium, driven by playwright, and the pictures it takes."""
+"""The machine's Chromium, or one of playwright's own, driven by playwright, and the pictures it takes.
+
+`python -m tests.browser.chromium` fetches playwright's own into the virtual environment where the machine has none.
+"""
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, PlaywrightContextManager, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -23,24 +28,42 @@ class NoChromium(Exception):
     """There is no browser to test with."""
 
 
-def executable() -> str:
-    """Where Chromium is; raises NoChromium saying what to install."""
+def of_the_machine() -> str | None:
+    """Where the machine's Chromium is, if it has one."""
     named = os.environ.get("CHROMIUM")
     if named and Path(named).exists():
         return named
     for name in NAMES:
         if found := shutil.which(name):
             return found
-    raise NoChromium(
-        "The browser tests need Chromium: install it (Debian and Ubuntu: apt-get install chromium) or name it in CHROMIUM."
-    )
+    return None
+
+
+def driver() -> PlaywrightContextManager:
+    """Playwright, which keeps its own browser inside its package: nothing is installed outside the environment."""
+    os.environ.setdefault("PLAYWRIGHT_BROWSERS_PATH", "0")
+    return sync_playwright()
+
+
+def fetch() -> None:
+    """Have a browser to test with; says so where none can be had."""
+    if of_the_machine() is None:
+        print("==> Fetching Chromium for the browser tests into the virtual environment")
+        place = {"PLAYWRIGHT_BROWSERS_PATH": "0", **os.environ}
+        subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], env=place, check=False)
 
 
 @contextmanager
 def launched() -> Iterator[Browser]:
-    """A browser with a fresh profile, which ends with the context."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable(), args=list(FLAGS))
+    """A browser with a fresh profile, which ends with the context; raises NoChromium saying what to install."""
+    with driver() as playwright:
+        found = of_the_machine() or playwright.chromium.executable_path
+        if not Path(found).exists():
+            raise NoChromium(
+                "The browser tests need Chromium: install it (Debian and Ubuntu: apt-get install chromium) or name it in"
+                " CHROMIUM."
+            )
+        browser = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
         try:
             yield browser
         finally:
@@ -73,3 +96,7 @@ def picture(page: Page, name: str) -> Path:
     path = pictures() / f"{name}.png"
     page.screenshot(path=path, full_page=True)
     return path
+
+
+if __name__ == "__main__":
+    fetch()

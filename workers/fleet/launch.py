@@ -240,9 +240,7 @@ def _after_refusal(
 ) -> tuple[str, str]:
     """Capacity, quota, or what nobody knows: remember it for everybody; with no pool left, walk the list again later."""
     until = memory.remember_refusal(attempt, error, now)
-    sentence = (
-        f"{attempt.instance_type} refused in {attempt.zone}: {error.message} Not asked again before {until:%H:%M:%S}."
-    )
+    sentence = f"{attempt.instance_type} refused in {attempt.zone}: {error.message} Skipped until {until:%H:%M:%S}."
     if attempt.replaces:
         return "MoveRefused", f"{sentence} {moves.hold_down(attempt.variant, now)}"
     if is_out_of_pools():

@@ -184,7 +184,7 @@ class Inputs:
         try:
             yield from self.store.chunks(location, CHUNK_BYTES)
         except StoreMissing as error:
-            raise InputFault(Kind.INPUT_MISSING, f"There is no object at the InputLocation {location}: {error}") from error
+            raise InputFault(Kind.INPUT_MISSING, f"There is no object at the InputLocation {location}.") from error
         except StoreRefused as error:
             raise InputFault(Kind.INPUT_REFUSED, f"The InputLocation {location} cannot be read: {error}") from error
         except StoreAway as error:

@@ -155,7 +155,8 @@ class TestOrphans:
     def test_a_sweep_that_is_held_back_waits_for_a_confirmation(self) -> None:
         self.orphan()
         Sweep.objects.update_or_create(pk=1, defaults={"held_since": START, "held_why": "the database is older"})
-        client = logged_in(Role.OPERATOR)
+        assert "Confirm that they" not in text_of(logged_in(Role.OPERATOR).get("/admin/orphans/"))
+        client = logged_in(Role.ADMINISTRATOR)
         assert "held back and ends nothing: the database is older." in text_of(client.get("/admin/orphans/"))
         assert "Confirmed: the next sweep deals with 1 orphan." in text_of(
             client.post("/admin/orphans/confirm/", follow=True)

@@ -102,7 +102,7 @@ def test_explain_tells_the_ladder_the_spend_and_the_story(plane: Plane) -> None:
     plane.create()
     plane.settle()
     told = said("explain", "e")
-    assert "Endpoint e is InService (configuration e). It serves." in told
+    assert "Endpoint e is InService (configuration e). Its instances are kept at their number" in told
     assert "Variant v: 1 of 1 serving" in told
     assert f"priority 1  {FIRST}" in told
     assert "asked 1 time, 1 refused" in told

@@ -1,7 +1,11 @@
 """Administrators manage who may come in, and never lock themselves out."""
 
+from dataclasses import replace
+
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import Group, User
+from django.test import override_settings
 
 from controlplane.auth.models import Account
 from controlplane.auth.roles import Role, role_of
@@ -76,6 +80,14 @@ def test_one_s_own_password_needs_the_old_one_and_is_told(account: Account) -> N
     assert client.post("/admin/password_change/", {**new, "old_password": "an-old-passphrase"}).status_code == 302
     told = Event.objects.get()
     assert (told.actor, told.reason, told.subject_name) == ("operator alice", "OperatorPasswordSet", "alice")
+
+
+def test_whoever_changes_a_password_that_the_settings_hold_is_told_that_it_comes_back(account: Account) -> None:
+    client, root = logged_in(Role.ADMINISTRATOR), User.objects.create_superuser("admin")
+    given = {"password1": "a-good-passphrase", "password2": "a-good-passphrase", "usable_password": "true"}
+    with override_settings(HEADRACE=replace(settings.HEADRACE, admin_password="of-the-settings")):
+        answer = client.post(f"/admin/console/operator/{root.pk}/password/", given, follow=True)
+    assert "HEADRACE_ADMIN_PASSWORD" in text_of(answer)
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR], ids=lambda role: role.group)

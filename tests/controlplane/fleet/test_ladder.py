@@ -30,6 +30,16 @@ def test_what_another_endpoint_met_is_skipped_without_having_been_asked() -> Non
     assert "seen by other" in step.sentence
 
 
+def test_of_offerings_that_are_all_closed_one_is_asked_when_the_back_off_ends() -> None:
+    soon = NOW + timedelta(seconds=10)
+    first, second = steps(
+        Search((offering(0, mark=mark(90)), offering(1, mark=mark(600))), not_before=soon), {}, NOW, is_short=True
+    )
+    assert (first.next_try_at, first.is_anyway) == (soon, True)
+    assert first.sentence.endswith("all the same, as nothing else is open")
+    assert (second.next_try_at, second.is_anyway) == (NOW + timedelta(seconds=600), False)
+
+
 def test_a_ceiling_has_no_next_try_and_a_back_off_puts_it_off() -> None:
     dear, cheap = steps(Search((offering(1), offering(0)), not_before=LATER, headroom=1.5), {}, NOW, is_short=True)[::-1]
     assert (dear.state, dear.next_try_at) == (State.SKIPPED, None)

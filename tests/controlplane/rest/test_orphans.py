@@ -94,6 +94,14 @@ def test_a_shortage_is_rehearsed_and_seen_to_be_there(ask: Ask, plane: Plane) ->
     assert plane.counts() == {FIRST: 0, SECOND: 1}
 
 
+def test_a_tenant_is_not_told_who_operates_the_installation(ask: Ask, plane: Plane) -> None:
+    ask("PUT", f"{CAPACITY}/{FIRST}", {"Slots": 0})
+    for path in (CAPACITY, f"{CAPACITY}/{FIRST}"):
+        found = ask("GET", path, account=OTHER_ACCOUNT).body
+        [row] = found.get("SimulatedCapacity", [found])
+        assert (row["Slots"], row["SetBy"]) == (0, "")
+
+
 @pytest.mark.parametrize(
     "body", [{}, {"Slots": -1}, {"Slots": "many"}, {"Slots": 10**9}, {"Slots": 1, "Zone": "a"}], ids=str
 )

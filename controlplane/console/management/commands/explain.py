@@ -77,7 +77,8 @@ class Command(BaseCommand):
         offering = step.rung.offering
         price = "" if offering.hourly_price is None else f"  {offering.hourly_price:.3f} USD/h"
         place = f"{offering.pool.instance_type:24} {offering.zone} {offering.market}{price}"
-        self.stdout.write(f"    priority {offering.pool.priority}  {place}  {step.state}, {step.rung.standing}")
+        states = ", ".join(dict.fromkeys((str(step.state), str(step.rung.standing))))
+        self.stdout.write(f"    priority {offering.pool.priority}  {place}  {states}")
         self.stdout.write(f"      {step.sentence}")
 
     def _print_events(self, events: Iterable[Event]) -> None:

@@ -76,7 +76,7 @@ const headrace = {
         maintainAspectRatio: false,
         interaction: { mode: "index", intersect: false },
         plugins: {
-          legend: { position: "bottom", labels: { color: text, boxWidth: 10, boxHeight: 10, font: { family: "Inter" } } },
+          legend: { position: "bottom", labels: { color: text, boxWidth: 10, boxHeight: 10, font: { family: "Inter, sans-serif" } } },
           tooltip: { itemSort: (a, b) => b.raw - a.raw },
         },
         scales: {

@@ -1,4 +1,4 @@
-"""`eval "$(python manage.py client_env)"`: the four variables by which AWS clients find a running `manage.py up`."""
+"""`eval "$(python manage.py client_env)"`: the variables by which AWS clients find a running `manage.py up`."""
 
 import json
 import os
@@ -32,3 +32,4 @@ class Command(BaseCommand):
         }
         for name, value in client.items():
             self.stdout.write(f"export {name}={shlex.quote(value)}")
+        self.stdout.write("unset AWS_SESSION_TOKEN")  # of other credentials: clients would send it along, and be refused
