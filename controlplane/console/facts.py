@@ -24,7 +24,10 @@ class EndpointFact:
 
 @dataclass(frozen=True)
 class Shortage:
-    """A variant in service with fewer instances than wanted; `is_closed`: every type it may run on is marked."""
+    """A variant in service with fewer instances than wanted; `is_closed`: every type it may run on is marked.
+
+    `since` is known where the variant has patience, which counts from it.
+    """
 
     account_id: str
     endpoint: str
@@ -32,7 +35,7 @@ class Shortage:
     current: int
     desired: int
     why: str
-    since: datetime
+    since: datetime | None
     is_closed: bool
 
 

@@ -111,7 +111,7 @@ def _shortages(closed: tuple[str, ...]) -> tuple[Shortage, ...]:
             row.current_count,
             row.desired_count,
             row.endpoint.why,
-            row.short_since or row.endpoint.modified_at,
+            row.short_since,
             not row.has_open,
         )
         for row in rows[:LISTED]

@@ -97,6 +97,7 @@ def test_a_fleet_that_could_not_be_replaced_is_told_before_it_has_to_be(plane: P
     where = {"provider": "simulated", "region": settings.HEADRACE.region, "zone": "simulated-a", "seen_by": "other"}
     kind = {"kind": "capacity", "message": "None left.", "marked_at": now, "until": now + timedelta(minutes=5)}
     CapacityMark.objects.create(instance_type=THIRD, **where, **kind)
+    CapacityMark.objects.create(instance_type="ml.of.nobody", **where, **kind)
     alive(plane)
     assert "chat could not replace an instance now: every type in question is marked (ml.m5.large)." in text_of(
         client.get("/admin/")
