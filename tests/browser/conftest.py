@@ -33,9 +33,13 @@ class SimulatedStack(Stack):
         self.world: World = SimulatedProvider.stored(data_dir, changes).world
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The machine's Chromium."""
+    """The machine's Chromium.
+
+    Not for the session: while playwright is up, its event loop counts as running in this thread, and Django refuses to
+    use the database beside one.
+    """
     with launched() as browser:
         yield browser
 
