@@ -44,10 +44,8 @@ def _invocation(model: OperationModel) -> Described:
     answer = {"InvokeEndpoint": _whole, "InvokeEndpointAsync": _accepted}.get(model.name, _stream)
     errors = openapi_errors.of_accept() if model.name == "InvokeEndpointAsync" else openapi_errors.of_call()
     operation = _operation(model.name, _parameters(model, schemas), {**answer(model), **errors})
-    operation["requestBody"] = {
-        "required": model.name != "InvokeEndpointAsync",
-        "content": {BYTES: {"schema": _BINARY}},
-    }
+    # On the wire an empty body cannot be told from none, and the container may well be asked with an empty one.
+    operation["requestBody"] = {"required": False, "content": {BYTES: {"schema": _BINARY}}}
     return Described(operation, schemas.components)
 
 

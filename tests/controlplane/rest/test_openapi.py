@@ -164,6 +164,7 @@ def test_invocations_carry_bytes_and_tell_their_headers() -> None:
         _, _, operation = by_id()[name]
         body = operation["requestBody"]["content"]["application/octet-stream"]["schema"]
         assert body == {"type": "string", "format": "binary"}
+        assert not operation["requestBody"]["required"], "an empty body cannot be told from none"
     whole = by_id()["InvokeEndpoint"][2]["responses"]["200"]
     assert set(whole["content"]) == {"application/octet-stream", "*/*"}
     assert {"x-Amzn-Invoked-Production-Variant", "X-Amzn-SageMaker-Custom-Attributes"} <= set(whole["headers"])
