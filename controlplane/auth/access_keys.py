@@ -13,7 +13,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from controlplane.auth.models import AccessKey, Account
+from controlplane.auth import accounts
+from controlplane.auth.models import AccessKey
 from controlplane.auth.secrets import encrypt
 from controlplane.core.errors import ResourceInUse, ResourceLimitExceeded, ResourceNotFound
 from controlplane.observability import events
@@ -29,7 +30,7 @@ def create(account_id: str, now: datetime) -> tuple[AccessKey, str]:
     """A new key pair: the row and its secret, which is not to be had again. Raises ResourceLimitExceeded."""
     secret = base64.b64encode(secrets.token_bytes(30)).decode()
     with transaction.atomic():
-        _lock(account_id)
+        accounts.lock(account_id)
         if listed(account_id).count() >= ACCOUNT_LIMIT:
             raise ResourceLimitExceeded(f"Account {account_id} has {ACCOUNT_LIMIT} access keys. Delete one first.")
         key = AccessKey.objects.create(
@@ -84,13 +85,8 @@ def delete(account_id: str, access_key_id: str, now: datetime) -> None:
         key.delete()
 
 
-def _lock(account_id: str) -> None:
-    """Of two changes at once the second sees what the first has done."""
-    Account.objects.select_for_update(no_key=True).get(pk=account_id)
-
-
 def _locked(account_id: str, access_key_id: str) -> AccessKey:
-    _lock(account_id)
+    accounts.lock(account_id)
     return get(account_id, access_key_id)
 
 

@@ -25,6 +25,10 @@ class Role(IntEnum):
         return self.name.lower()
 
 
+ROLES = {role.group: role for role in Role}
+"""Roles by the names of their groups, the lowest first."""
+
+
 def role_of(user: Any) -> Role | None:
     """The highest role of a Django user: a superuser's is administrator; None for who may not even look."""
     if not user.is_active or not user.is_staff:

@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from controlplane.auth import accounts
 from controlplane.auth.models import ApiToken
 from controlplane.auth.roles import Role, role_of
 from controlplane.core import actor
@@ -58,6 +59,7 @@ def create(
         raise ValidationException("A token's name has 1 to 63 printable characters.")
     secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
     with transaction.atomic():
+        accounts.lock(account_id)
         if good(account_id, now).count() >= ACCOUNT_LIMIT:
             raise ResourceLimitExceeded(f"Account {account_id} has {ACCOUNT_LIMIT} tokens. Revoke some that are not used.")
         token = ApiToken.objects.create(
@@ -85,6 +87,13 @@ def listed(account_id: str) -> "QuerySet[ApiToken]":
 def good(account_id: str, now: datetime) -> "QuerySet[ApiToken]":
     """Those that are neither revoked nor expired."""
     return listed(account_id).filter(revoked_at=None, expires_at__gt=now)
+
+
+def state(token: ApiToken, now: datetime) -> str:
+    """`active`, `expired` or `revoked`."""
+    if token.revoked_at is not None:
+        return "revoked"
+    return "active" if now < token.expires_at else "expired"
 
 
 def get(account_id: str, token_id: UUID) -> ApiToken:

@@ -13,6 +13,7 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.security import SecurityMiddleware
 
 from controlplane.core.actor import acting
+from controlplane.core.content_security import policy
 
 CONSOLE_PREFIX = "/admin/"
 REST_PREFIX = "/api/v1/"
@@ -22,19 +23,8 @@ STRANGER = "nobody"
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'self'",
-        # Alpine, which unfold's templates are written for, evaluates the expressions in their attributes.
-        "script-src 'self' 'unsafe-eval'",
-        "style-src 'self' 'unsafe-inline'",
-        "img-src 'self' data:",
-        "object-src 'none'",
-        "base-uri 'self'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-    )
-)
+# Alpine, which unfold's templates are written for, evaluates the expressions in their attributes.
+CONTENT_SECURITY_POLICY = policy(script_src="'self' 'unsafe-eval'")
 """No page of the console runs a script that was written into it, or asks anything of another host."""
 
 

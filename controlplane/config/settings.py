@@ -94,6 +94,10 @@ UNFOLD = theme.UNFOLD
 CSRF_TRUSTED_ORIGINS = [HEADRACE.public_url] if HEADRACE.public_url else []
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HEADRACE.public_url.startswith("https://")
 
+# A shift. Counted from the login, not from the last request: pages refresh themselves, so that nobody is ever idle, and one
+# left open in a browser would never end.
+SESSION_COOKIE_AGE = 12 * 60 * 60
+
 # The admin looks for these by name; `ConsoleOnly` has them.
 SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410"]
 

@@ -9,7 +9,7 @@ from django.views.defaults import page_not_found, server_error
 
 from controlplane.auth.authenticate import find_key
 from controlplane.catalog.instance_types import known_instance_types
-from controlplane.config.middleware import CONSOLE_PREFIX
+from controlplane.config.middleware import CONSOLE_PREFIX, REST_PREFIX
 from controlplane.core import clock
 from controlplane.core.errors import ApiError, InternalFailure, RequestTooLarge, UnknownOperationException
 from controlplane.core.ids import new_uuid
@@ -58,7 +58,7 @@ def fault(request: HttpRequest) -> HttpResponse:
 
 def _form_of(request: HttpRequest) -> Callable[[ApiError, str], WireResponse]:
     """The form that errors have at the path."""
-    return resource_error if request.path.startswith("/api/v1/") else json11_error
+    return resource_error if request.path.startswith(REST_PREFIX) else json11_error
 
 
 def _request_id(request: HttpRequest) -> str:

@@ -1,7 +1,7 @@
 """Access keys, for administrators: made, switched off and on, deleted. A secret is shown once, to whoever made the key."""
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_POST
@@ -10,9 +10,9 @@ from controlplane.auth import access_keys as services
 from controlplane.auth.models import AccessKey, Account
 from controlplane.auth.roles import Role
 from controlplane.console.access import needs
-from controlplane.console.deeds import done
+from controlplane.console.deeds import done, made
 from controlplane.core import clock
-from controlplane.core.errors import ApiError, ResourceNotFound
+from controlplane.core.errors import ResourceNotFound
 
 LISTED = 500
 
@@ -32,16 +32,9 @@ def page(request: HttpRequest) -> HttpResponse:
 @require_POST
 @needs(Role.ADMINISTRATOR)
 def create(request: HttpRequest) -> HttpResponse:
-    """Make one, and show its secret: it goes into this answer and nowhere else."""
+    """Make one, and show its secret."""
     form = AccountForm(request.POST)
-    if not form.is_valid():
-        return _show(request, form=form)
-    try:
-        key, secret = services.create(form.cleaned_data["account"].pk, clock.now())
-    except ApiError as refusal:
-        messages.error(request, refusal.message)
-        return _show(request)
-    return _show(request, made=key, secret=secret)
+    return made(request, form, lambda given: services.create(given["account"].pk, clock.now()), _show)
 
 
 @require_POST

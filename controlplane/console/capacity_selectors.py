@@ -6,8 +6,9 @@ from django.conf import settings
 from django.db.models import Count
 
 from controlplane.catalog.models import Quota as QuotaRow
-from controlplane.catalog.prices import hourly_price
+from controlplane.catalog.prices import price_in, price_table
 from controlplane.console.capacity_board import Known, Mark, Quota, Setting
+from controlplane.core.offerings import ON_DEMAND
 from controlplane.endpoints.models import VariantPool
 from controlplane.fleet.models import CapacityMark, Instance
 from controlplane.fleet.states import LIVE_STAGES
@@ -37,6 +38,7 @@ def known() -> Known:
         row.instance_type: Setting(row.slots, row.set_by, row.set_at, row.applied_at, row.failure)
         for row in rehearsals.listed(provider)
     }
+    prices = price_table()
     names = {*wanted_by, *(name for name, _ in in_zones), *(mark.instance_type for mark in found), *rehearsed}
     return Known(
         zones=offer.zones,
@@ -45,7 +47,7 @@ def known() -> Known:
         in_use=in_zones,
         marks=found,
         wanted_by=wanted_by,
-        prices={name: hourly_price(name) for name in names},
+        prices={name: price_in(prices, name, ON_DEMAND) for name in names},
         quotas=_quotas(),
         settings=rehearsed,
     )

@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.db.models import Count
 from django.urls import reverse
 
 from controlplane.console import actions_seen as seen
@@ -35,12 +36,14 @@ class OfEndpoint(Action):
 
     def endpoint(self, *, is_locked: bool = False) -> Endpoint:
         """The endpoint as it is now; raises ResourceNotFound when it is gone."""
-        if is_locked:
-            return locked(self.arn)
-        found = Endpoint.objects.filter(account_id=self.arn.account_id, name=self.arn.name).first()
+        found = locked(self.arn) if is_locked else self.found()
         if found is None:
             raise ResourceNotFound(f"There is no endpoint {self.arn.name} any more.")
         return found
+
+    def found(self) -> Endpoint | None:
+        """The endpoint as it is now, None when it is gone."""
+        return Endpoint.objects.filter(account_id=self.arn.account_id, name=self.arn.name).first()
 
     def facts(self, *, is_locked: bool) -> seen.Facts:
         return of_endpoint(self.endpoint(is_locked=is_locked))
@@ -70,7 +73,7 @@ class Scale(OfEndpoint):
         return form
 
     def _variants(self) -> list[EndpointVariant]:
-        found = Endpoint.objects.filter(account_id=self.arn.account_id, name=self.arn.name).first()
+        found = self.found()
         return list(variants_in_service(found)) if found else []
 
     def _field(self, variant: EndpointVariant) -> forms.Field:
@@ -144,9 +147,8 @@ class Delete(OfEndpoint):
 
 def consequences_of_deleting(endpoint: Endpoint) -> list[str]:
     """What goes with an endpoint."""
-    kinds: dict[str, int] = {}
-    for kind in Instance.objects.filter(endpoint=endpoint, stage__in=LIVE_STAGES).values_list("instance_type", flat=True):
-        kinds[kind] = kinds.get(kind, 0) + 1
+    live = Instance.objects.filter(endpoint=endpoint, stage__in=LIVE_STAGES).order_by("instance_type")
+    kinds = dict(live.values_list("instance_type").annotate(Count("id")))
     count = sum(kinds.values())
     told = [f"{counted(count, 'instance')} will be ended: {words.fleet(kinds)}." if count else "No instance runs."]
     told.append("Calls to it are refused from now on; those under way are cut off when their instance ends.")

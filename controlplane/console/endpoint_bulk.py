@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.contrib import admin, messages
 from django.db import transaction
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -75,10 +76,8 @@ def _is_id(text: str) -> bool:
 
 
 def _doomed(rows: list[Endpoint]) -> list[Doomed]:
-    live = Instance.objects.filter(endpoint__in=rows, stage__in=LIVE_STAGES)
-    counts: dict[object, int] = {}
-    for endpoint_id in live.values_list("endpoint_id", flat=True):
-        counts[endpoint_id] = counts.get(endpoint_id, 0) + 1
+    live = Instance.objects.filter(endpoint__in=rows, stage__in=LIVE_STAGES).order_by()
+    counts = dict(live.values_list("endpoint_id").annotate(Count("id")))
     queued = queued_at([row.id for row in rows if row.is_async])
     return [Doomed(row, counts.get(row.id, 0), queued.get(row.id)) for row in rows]
 

@@ -87,7 +87,7 @@ class Update(OfEndpoint):
     def form(self, data: Any = None) -> forms.Form:
         self._is_reviewed = data is not None and "reviewed" in data
         rows = EndpointConfig.objects.filter(account_id=self.arn.account_id).order_by("-created_at")
-        found = Endpoint.objects.filter(account_id=self.arn.account_id, name=self.arn.name).first()
+        found = self.found()
         configs = list(rows.values_list("name", flat=True)[:OFFERED])
         return UpdateForm(data, configs=configs, last=found.deployment_config if found else None)
 

@@ -1,6 +1,6 @@
-"""What the front page is told about the installation. Pure: `front_selectors` fills it in, `problems` judges it.
+"""What the front page is told about the installation. Pure: `trouble_selectors` fills it in, `problems` judges it.
 
-Lists are bounded (`selectors` say by how much) and come with the count of all there are.
+Lists are bounded (`trouble_selectors` says by how much); where that may leave something out, a count tells of the rest.
 """
 
 from dataclasses import dataclass, field

@@ -95,7 +95,7 @@ def first_launch() -> datetime | None:
 
 
 _CHANGES = """
-SELECT instance_type, floor(extract(epoch FROM at - %(start)s) / %(step)s)::int, sum(delta)::int FROM (
+SELECT instance_type, date_bin(%(step)s, at, %(start)s), sum(delta)::int FROM (
   SELECT instance_type, launched_at AS at, 1 AS delta FROM fleet_instance WHERE launched_at >= %(start)s
   UNION ALL
   SELECT instance_type, stage_since, -1 FROM fleet_instance WHERE stage = 'terminated' AND stage_since >= %(start)s
@@ -111,12 +111,14 @@ WHERE launched_at < %(start)s
 
 def changes(window: Window) -> tuple[dict[str, int], list[Change]]:
     """How many instances of each type there were when the window began, and what changed within it."""
-    given = {"start": window.start, "step": window.step.total_seconds(), "live": [str(stage) for stage in LIVE_STAGES]}
+    given = {"start": window.start, "step": window.step, "live": [str(stage) for stage in LIVE_STAGES]}
     with connection.cursor() as cursor:
         cursor.execute(_AT_START, given)
         at_start = dict(cursor.fetchall())
         cursor.execute(_CHANGES, given)
-        return at_start, [Change(*row) for row in cursor.fetchall()]
+        return at_start, [
+            Change(name, round((at - window.start) / window.step), delta) for name, at, delta in cursor.fetchall()
+        ]
 
 
 def spend_groups(since: datetime, now: datetime) -> list[Group]:

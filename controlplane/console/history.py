@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from zlib import crc32
 
 SPANS = (timedelta(hours=1), timedelta(hours=6), timedelta(hours=24))
 """How far back the chart looks: a day, or less while the installation is younger."""
@@ -14,6 +15,9 @@ TYPES_SHOWN = 7
 """Types beyond these, the most numerous, are one line."""
 
 OTHERS = "others"
+
+COLOURS = TYPES_SHOWN + 1
+"""Of console.js's palette; the last of them is that of OTHERS."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,21 @@ def lines(window: Window, at_start: Mapping[str, int], changes: Iterable[Change]
         return tuple(found)
     rest = zip(*(line.values for line in found[TYPES_SHOWN:]), strict=True)
     return (*found[:TYPES_SHOWN], Line(OTHERS, tuple(sum(values) for values in rest)))
+
+
+def colours(names: Iterable[str]) -> dict[str, int]:
+    """Each name's place in the palette: the one that its letters give, or the next that nobody has taken.
+
+    So a type keeps its colour while counts, and with them the order of the lines, change; a new type can move only those
+    whose letters give the same place. `names` are COLOURS at most.
+    """
+    found: dict[str, int] = {}
+    for name in sorted(names, key=lambda name: (name != OTHERS, name)):
+        place = COLOURS - 1 if name == OTHERS else crc32(name.encode()) % COLOURS
+        while place in found.values():
+            place = (place + 1) % COLOURS
+        found[name] = place
+    return found
 
 
 def _walk(count: int, deltas: Mapping[int, int], steps: int) -> tuple[int, ...]:

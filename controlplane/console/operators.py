@@ -23,7 +23,7 @@ from controlplane.console.records import is_offered
 from controlplane.core import clock
 from controlplane.observability import events
 
-ROLES = [
+ROLE_CHOICES = [
     (Role.VIEWER.group, "Viewer: reads everything"),
     (Role.OPERATOR.group, "Operator: also changes endpoints, marks and requests"),
     (Role.ADMINISTRATOR.group, "Administrator: also keys, capacity and operators"),
@@ -33,7 +33,7 @@ ROLES = [
 def role_field() -> forms.ChoiceField:
     """The one role of an operator."""
     return forms.ChoiceField(
-        choices=ROLES, widget=UnfoldAdminSelectWidget, help_text="Each role may do what those before it may."
+        choices=ROLE_CHOICES, widget=UnfoldAdminSelectWidget, help_text="Each role may do what those before it may."
     )
 
 

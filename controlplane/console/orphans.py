@@ -17,6 +17,7 @@ from controlplane.console.deeds import done
 from controlplane.console.live import BUSY_SECONDS, IDLE_SECONDS, Live
 from controlplane.core import clock
 from controlplane.core.errors import ResourceNotFound
+from controlplane.core.words import counted
 from controlplane.orphans import selectors, services
 from controlplane.orphans.models import Orphan, Sweep
 from controlplane.orphans.states import OPEN, OrphanState
@@ -105,8 +106,7 @@ def confirm(request: HttpRequest) -> HttpResponse:
     """Say that what was found are orphans, so that a sweep that is held back goes on: for all accounts, as at the API."""
 
     def deed() -> str:
-        count = services.confirm_sweep(clock.now())
-        return f"Confirmed: the next sweep deals with {count} orphan{'' if count == 1 else 's'}."
+        return f"Confirmed: the next sweep deals with {counted(services.confirm_sweep(clock.now()), 'orphan')}."
 
     return done(request, deed, "admin:orphans")
 

@@ -21,10 +21,8 @@ from controlplane.console.facts import (
 )
 from controlplane.console.problem import Problem, Severity, told
 from controlplane.console.words import dollars, number, span
+from controlplane.core.liveness import LIVE_SECONDS
 from controlplane.core.words import counted
-
-QUIET_SECONDS = 15
-"""A process that was not heard of for so long is taken for dead (`observability.heartbeats.LIVE_SECONDS`)."""
 
 OLD_TABLE_SECONDS = 60
 """A gateway re-reads its table every few seconds; one so old means that it cannot."""
@@ -83,7 +81,7 @@ def _processes(processes: Iterable[Process], now: datetime) -> Iterator[Problem]
 
 
 def _is_quiet(process: Process, now: datetime) -> bool:
-    return (now - process.seen_at).total_seconds() > QUIET_SECONDS
+    return (now - process.seen_at).total_seconds() > LIVE_SECONDS
 
 
 def _behind(facts: Facts, now: datetime) -> Iterator[Problem]:

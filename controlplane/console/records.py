@@ -3,17 +3,19 @@
 Lists of what may have a million rows are never counted: their pages say only whether there is another.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
 from django.db.models import Model as DjangoModel
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.paginator import InfinitePaginator
 
 from controlplane.catalog.models import EndpointConfig, Model
+from controlplane.console import places
 from controlplane.console.access import role_in
 from controlplane.console.masking import pretty
 from controlplane.core import clock
@@ -24,6 +26,8 @@ from controlplane.invocations.models import AsyncInvocation
 from controlplane.metrics.models import MetricAlarm
 from controlplane.observability.models import Event
 from controlplane.orphans.models import Orphan
+
+BEGINNING = "How its name begins"
 
 
 def is_offered(rows: ModelAdmin, lookup: str, value: str) -> bool:
@@ -47,6 +51,10 @@ class ReadOnly(ModelAdmin):
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         return is_offered(self, lookup, value)
 
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        title = str(self.opts.verbose_name_plural).capitalize()
+        return super().changelist_view(request, {"title": title, **(extra_context or {})})
+
     def has_module_permission(self, request: HttpRequest) -> bool:
         return role_in(request) is not None
 
@@ -69,6 +77,35 @@ class Uncounted(ReadOnly):
     paginator = InfinitePaginator
 
 
+@admin.display(description="endpoint")
+def endpoint(row: EndpointVariant | Instance | LaunchAttempt) -> SafeString | str:
+    """Its endpoint, and the way to the page that tells of it."""
+    return _linked(row.endpoint.account_id, row.endpoint.name)
+
+
+@admin.display(description="console")
+def own_page(row: Endpoint) -> SafeString | str:
+    """The way to the endpoint's page."""
+    return _linked(row.account_id, row.name)
+
+
+def _linked(account_id: str, name: str) -> SafeString | str:
+    link = places.endpoint(account_id, name)
+    return format_html('<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>', link, name) if link else name
+
+
+class OfEndpoint(Uncounted):
+    """Rows that belong to an endpoint."""
+
+    list_select_related = ("endpoint",)
+    exclude = ("endpoint",)
+    readonly_fields = (endpoint,)
+
+    def get_fields(self, request: HttpRequest, obj: DjangoModel | None = None) -> Sequence[Any]:
+        """The endpoint comes first, as it does among the columns."""
+        return [endpoint, *(name for name in super().get_fields(request, obj) if name is not endpoint)]
+
+
 class Requested(ReadOnly):
     """A resource with the request that made it, whose environments are hidden."""
 
@@ -76,6 +113,7 @@ class Requested(ReadOnly):
     readonly_fields = ("as_requested",)
     list_display = ("name", "account", "created_at")
     search_fields = ("name__istartswith",)
+    search_help_text = BEGINNING
     ordering = ("name",)
 
     @admin.display(description="Request")
@@ -103,29 +141,29 @@ SHOWN: dict[type[DjangoModel], type[ReadOnly]] = {
         list_display=("name", "account", "phase", "why", "modified_at"),
         list_filter=("phase",),
         search_fields=("name__istartswith",),
+        search_help_text=BEGINNING,
+        readonly_fields=(own_page,),
         ordering=("name",),
     ),
     EndpointVariant: _columns(
-        Uncounted,
-        list_display=("endpoint", "name", "current_count", "desired_count", "current_weight"),
-        list_select_related=("endpoint",),
+        OfEndpoint,
+        list_display=("name", endpoint, "current_count", "desired_count", "current_weight"),
         ordering=("-id",),
     ),
     Instance: _columns(
-        Uncounted,
-        list_display=("instance_type", "zone", stage, "endpoint", "reason", "stage_since"),
+        OfEndpoint,
+        list_display=("instance_type", "zone", stage, endpoint, "reason", "stage_since"),
         list_filter=("stage",),
         search_fields=("provider_id__exact", "endpoint__name__exact", "instance_type__exact"),
-        list_select_related=("endpoint",),
+        search_help_text="Provider's id, endpoint or type, in full",
         ordering=("-launched_at",),
-        raw_id_fields=("endpoint", "variant", "pool"),
     ),
     LaunchAttempt: _columns(
-        Uncounted,
-        list_display=("instance_type", "zone", "stage", "endpoint", "error_kind", "message", "called_at"),
+        OfEndpoint,
+        list_display=("instance_type", "zone", "stage", endpoint, "error_kind", "message", "called_at"),
         list_filter=("stage",),
         search_fields=("token__exact", "endpoint__name__exact", "instance_type__exact"),
-        list_select_related=("endpoint",),
+        search_help_text="Token, endpoint or type, in full",
         ordering=("-called_at",),
     ),
     CapacityMark: _columns(ReadOnly, list_display=("instance_type", "zone", "kind", "until", "seen_by")),

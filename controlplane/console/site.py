@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import URLPattern, URLResolver
 from django.utils.module_loading import import_string
 from unfold.sites import UnfoldAdminSite
@@ -55,6 +56,11 @@ class ConsoleSite(UnfoldAdminSite):
         del extra_context
         front: Callable[[HttpRequest], HttpResponse] = import_string("controlplane.console.front.page")
         return front(request)
+
+    def app_index(self, request: HttpRequest, app_label: str, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Where the first step of a record's path leads: by package there is nothing to see, so to the front page."""
+        del request, app_label, extra_context
+        return redirect("admin:index")
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """One's own password; told as when an administrator sets it."""

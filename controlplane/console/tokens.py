@@ -1,22 +1,23 @@
 """API tokens, for administrators: made, listed, revoked. A secret is shown once, to whoever made the token."""
 
+from typing import Any
 from uuid import UUID
 
 from django import forms
 from django.conf import settings
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_POST
 
 from controlplane.auth import tokens as services
 from controlplane.auth.models import Account, ApiToken
-from controlplane.auth.roles import Role
+from controlplane.auth.roles import ROLES, Role
 from controlplane.console.access import needs
-from controlplane.console.deeds import done
-from controlplane.console.operators import ROLES
+from controlplane.console.deeds import done, made
+from controlplane.console.operators import ROLE_CHOICES
 from controlplane.core import clock
-from controlplane.core.errors import ApiError, ResourceNotFound
+from controlplane.core.errors import ResourceNotFound
 
 LISTED = 500
 
@@ -25,7 +26,7 @@ class TokenForm(forms.Form):
     """The token that is wanted."""
 
     name = forms.CharField(max_length=63, label="What it is for")
-    role = forms.ChoiceField(choices=ROLES, label="What it may do")
+    role = forms.ChoiceField(choices=ROLE_CHOICES, label="What it may do")
     days = forms.IntegerField(min_value=1, max_value=services.MOST_DAYS, initial=services.DEFAULT_DAYS, label="Days")
     account = forms.ModelChoiceField(Account.objects.order_by("account_id"), empty_label=None, label="Account")
 
@@ -39,18 +40,13 @@ def page(request: HttpRequest) -> HttpResponse:
 @require_POST
 @needs(Role.ADMINISTRATOR)
 def create(request: HttpRequest) -> HttpResponse:
-    """Make one, and show its secret: it goes into this answer and nowhere else."""
-    form = TokenForm(request.POST)
-    if not form.is_valid():
-        return _show(request, form=form)
-    given = form.cleaned_data
-    role = next(role for role in Role if role.group == given["role"])
-    try:
-        made, secret = services.create(given["account"].pk, given["name"], role, now=clock.now(), days=given["days"])
-    except ApiError as refusal:
-        messages.error(request, refusal.message)
-        return _show(request, form=form)
-    return _show(request, made=made, secret=secret)
+    """Make one, and show its secret."""
+    return made(request, TokenForm(request.POST), _make, _show)
+
+
+def _make(given: dict[str, Any]) -> tuple[ApiToken, str]:
+    role = ROLES[given["role"]]
+    return services.create(given["account"].pk, given["name"], role, now=clock.now(), days=given["days"])
 
 
 @require_POST
@@ -73,15 +69,9 @@ def _show(request: HttpRequest, **more: object) -> HttpResponse:
     context = {
         **admin.site.each_context(request),
         "title": "API tokens",
-        "tokens": [(row, Role(row.role).group, _state(row, now)) for row in rows[:LISTED]],
+        "tokens": [(row, Role(row.role).group, services.state(row, now)) for row in rows[:LISTED]],
         "has_more": len(rows) > LISTED,
         "form": TokenForm(initial={"role": Role.VIEWER.group, "account": settings.HEADRACE.account_id}),
         **more,
     }
     return TemplateResponse(request, "console/tokens.html", context)
-
-
-def _state(row: ApiToken, now: object) -> str:
-    if row.revoked_at is not None:
-        return "revoked"
-    return "active" if now < row.expires_at else "expired"

@@ -44,8 +44,8 @@ LETTERS_COUNTED = 10_000
 CHANGING = (Phase.CREATING, Phase.UPDATING, Phase.ROLLING_BACK, Phase.DELETING)
 
 
-def facts(now: datetime) -> Facts:
-    """Everything that may be wrong."""
+def facts(backlogs: Backlogs, now: datetime) -> Facts:
+    """Everything that may be wrong; of what waits, as `backlogs` has read it."""
     closed = closed_types(now)
     listed, more = _endpoints(now)
     alarms, more_alarms = _alarms()
@@ -59,7 +59,7 @@ def facts(now: datetime) -> Facts:
         closed=_closed(closed),
         overdue=_overdue(now),
         orphans=_orphans(now),
-        backlogs=backlogs(now),
+        backlogs=backlogs,
         letters=_letters(now),
         processes=_processes(),
         alarms=alarms,

@@ -103,6 +103,9 @@ class EndpointVariant(models.Model):
             models.UniqueConstraint(fields=["endpoint", "revision", "name"], name="endpoint_variant_name_unique")
         ]
 
+    def __str__(self) -> str:
+        return f"{self.name} of revision {self.revision}"
+
 
 class VariantPool(models.Model):
     """An instance pool as deployed: its type, priority, the container it runs, and how many instances serve from it."""
@@ -117,6 +120,9 @@ class VariantPool(models.Model):
 
     class Meta:
         ordering = ["priority", "position"]
+
+    def __str__(self) -> str:
+        return f"priority {self.priority}, {self.instance_type}"
 
 
 class Deployment(models.Model):

@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from django.db.models import QuerySet
 
-from controlplane.auth.models import Account
+from controlplane.auth import accounts
 from controlplane.catalog.limits import limits_of
 from controlplane.catalog.models import Variant
 from controlplane.catalog.quotas import Demand, Usage, first_excess
@@ -29,7 +29,7 @@ def check(account_id: str, demands: Sequence[Demand], wanted: Mapping[int, int] 
     limits = limits_of(account_id)
     if not limits or not any(demand.count for demand in demands):
         return
-    Account.objects.select_for_update(no_key=True).get(pk=account_id)
+    accounts.lock(account_id)
     excess = first_excess(limits, usage_of(account_id, wanted or {}), demands)
     if excess is not None:
         raise ResourceLimitExceeded(str(excess))

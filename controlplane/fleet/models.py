@@ -51,6 +51,9 @@ class Instance(models.Model):
             models.Index(fields=["launched_at"], name="instance_by_launch"),
         ]
 
+    def __str__(self) -> str:
+        return f"{self.instance_type} {str(self.id)[:8]}"
+
 
 class LaunchAttempt(models.Model):
     """The intent to start one instance, committed before the provider is called and closed after it answered.
@@ -81,6 +84,9 @@ class LaunchAttempt(models.Model):
             models.Index(fields=["provider", "zone", "instance_type", "called_at"], name="attempt_by_offering"),
         ]
 
+    def __str__(self) -> str:
+        return f"{self.instance_type} in {self.zone}, {self.called_at:%Y-%m-%d %H:%M:%S} UTC"
+
 
 class CapacityMark(models.Model):
     """What is remembered of a refusal, for all endpoints: this type in this zone was out of reach.
@@ -109,6 +115,9 @@ class CapacityMark(models.Model):
                 fields=["provider", "region", "zone", "instance_type", "market"], name="capacity_mark_key"
             )
         ]
+
+    def __str__(self) -> str:
+        return f"{self.instance_type} in {self.zone} ({self.market})"
 
 
 class GatewayHeartbeat(models.Model):

@@ -25,18 +25,30 @@ from controlplane.core.offerings import (
     next_offering,
 )
 from controlplane.core.words import counted
-from controlplane.fleet.placement import Circumstances, Landing, Preview, VariantPreview, Wanted
+from controlplane.fleet.placement import Circumstances, Landing, Preview, Supply, VariantPreview, Wanted
+
+NOTHING_FREE = "no slot of it is free, so that whoever asks is refused"
 
 
 def preview(wanted: Sequence[Wanted], around: Circumstances, now: datetime, refusal: str = "") -> Preview:
     """Where the instances of an endpoint with these variants would land if it were created at `now`."""
     walk = _Walk(around, now)
     searches = [_Search(variant, now) for variant in wanted]
-    ladders = [ladder(walk.facts(search, around.ceiling), now) for search in searches]
+    ladders = [_told_of_supply(ladder(walk.facts(search, around.ceiling), now), around.supply) for search in searches]
     while walk.round(searches):
         pass
     outcomes = (search.outcome(rungs) for search, rungs in zip(searches, ladders, strict=True))
     return Preview(tuple(outcomes), refusal, around.supply.seen_at)
+
+
+def _told_of_supply(rungs: tuple[Rung, ...], supply: Supply) -> tuple[Rung, ...]:
+    """The rungs; one that may be asked, and of which nothing is free, says so: nobody has been refused it yet."""
+    return tuple(
+        replace(rung, why="; ".join(filter(None, (rung.why, NOTHING_FREE))))
+        if rung.standing in (Standing.OPEN, Standing.PROBE) and supply.of(rung.offering) == 0
+        else rung
+        for rung in rungs
+    )
 
 
 class _Search:

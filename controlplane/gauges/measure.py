@@ -7,6 +7,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import Count, F, Max, Min, Q, QuerySet, Sum
 
+from controlplane.core.liveness import LIVE_SECONDS
 from controlplane.endpoints.models import Endpoint, EndpointVariant
 from controlplane.endpoints.states import Phase
 from controlplane.fleet.models import CapacityMark, GatewayHeartbeat, Instance
@@ -24,7 +25,6 @@ from controlplane.gauges.reading import (
     Traffic,
 )
 from controlplane.metrics.series import BUCKET_SECONDS, OWN_NAMESPACE, bucket_start
-from controlplane.observability.heartbeats import LIVE_SECONDS
 from controlplane.observability.models import Heartbeat
 from controlplane.orphans.models import Orphan, Sweep
 from controlplane.orphans.states import OPEN, OrphanState

@@ -7,19 +7,10 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer, BrowsableAPIRenderer, JSONRenderer
 from rest_framework.request import Request
 
+from controlplane.core.content_security import policy
 from controlplane.core.errors import ApiError
 
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'self'",
-        "style-src 'self' 'unsafe-inline'",
-        "img-src 'self' data:",
-        "object-src 'none'",
-        "base-uri 'self'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-    )
-)
+CONTENT_SECURITY_POLICY = policy()
 """Names and reasons of strangers are shown here: whatever they hold, it is not run."""
 
 

@@ -11,16 +11,13 @@ from rest_framework.views import APIView
 
 from controlplane.auth import tokens
 from controlplane.auth.models import ApiToken
-from controlplane.auth.roles import Role
+from controlplane.auth.roles import ROLES, Role
 from controlplane.core import clock
 from controlplane.core.errors import AccessDeniedException, ValidationException
 from controlplane.rest.caller import Caller
 from controlplane.rest.members import NEXT_TOKEN, PagingQuery, checked_body, checked_query
 from controlplane.rest.paging import page
 from controlplane.rest.schema import ERROR
-
-ROLES = {role.group: role for role in Role}
-STATES = ["Active", "Expired", "Revoked"]
 
 
 class ApiTokenSerializer(serializers.Serializer):
@@ -44,9 +41,7 @@ class ApiTokenSerializer(serializers.Serializer):
         return Role(token.role).group
 
     def get_Status(self, token: ApiToken) -> str:
-        if token.revoked_at is not None:
-            return "Revoked"
-        return "Active" if clock.now() < token.expires_at else "Expired"
+        return tokens.state(token, clock.now()).capitalize()
 
 
 class NewApiTokenSerializer(ApiTokenSerializer):

@@ -37,14 +37,14 @@ class SimulatedStack(Stack):
 def browser() -> Iterator[Browser]:
     """The machine's Chromium.
 
-    Not for the session: while playwright is up, its event loop counts as running in this thread, and Django refuses to
+    Not for longer: while playwright is up, its event loop counts as running in this thread, and Django refuses to
     use the database beside one.
     """
     with launched() as browser:
         yield browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def simulated() -> Iterator[SimulatedStack]:
     """Headrace on the simulated provider: FIRST is dry, instances serve no calls."""
     with _directory() as data_dir:
@@ -57,7 +57,7 @@ def simulated() -> Iterator[SimulatedStack]:
             stack.world.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def local() -> Iterator[Stack]:
     """Headrace with real processes for instances, which serve calls; see `tests.system.stack` for its capacity."""
     with _directory() as data_dir:

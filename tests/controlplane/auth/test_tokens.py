@@ -1,6 +1,7 @@
 """API tokens: what is kept of them, how long they are good, and for whom."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from controlplane.core.errors import (
     ValidationException,
 )
 from controlplane.observability.models import Event
+from tests.controlplane.auth.meanwhile import is_refused_meanwhile
 from tests.fakes.clock import FakeClock
 
 ACCOUNT, OTHER = "111111111111", "222222222222"
@@ -166,3 +168,12 @@ def test_making_one_is_told_with_who_did_it(fake_clock: FakeClock) -> None:
     assert (event.actor, event.account_id, event.subject_id) == ("operator alice", ACCOUNT, token.pk)
     assert "operator, until 2027" in event.sentence
     assert token.created_by == "operator alice"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_tokens_that_are_made_at_the_same_moment_the_limit_lets_one_through(
+    fake_clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "ACCOUNT_LIMIT", 1)
+    one, two = (partial(tokens.create, ACCOUNT, name, Role.VIEWER, now=fake_clock.now()) for name in ("one", "two"))
+    assert is_refused_meanwhile(one, two, ResourceLimitExceeded)

@@ -4,6 +4,8 @@ from datetime import timedelta
 
 import pytest
 from django.conf import settings
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from controlplane.auth.roles import Role
 from controlplane.catalog.limits import set_limit
@@ -79,6 +81,20 @@ def test_the_page_shows_what_the_planes_memory_holds(plane: Plane) -> None:
     assert f"9 {settings.HEADRACE.account_id}" in said
     assert "There is no ml.g5.2xlarge capacity" in said
     assert "Clear mark" not in said
+
+
+def test_the_board_takes_as_many_queries_for_many_types(plane: Plane) -> None:
+    client = logged_in(Role.VIEWER)
+    plane.create("one", types=(FIRST,))
+
+    def asked() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            assert client.get("/admin/capacity/board/").status_code == 200
+        return len(queries)
+
+    before = asked()
+    plane.create("others", types=(SECOND, THIRD, "ml.c5.large"))
+    assert asked() == before
 
 
 def test_a_cleared_mark_is_gone_and_the_next_search_asks_there(plane: Plane) -> None:

@@ -23,7 +23,7 @@ from tests.workers.plane import FIRST, SECOND, THIRD, Plane
 from workers import offers
 from workers.metrics import backlog
 
-QUERIES = 28
+QUERIES = 26
 """Of the whole page, login and session included."""
 
 PART_QUERIES = {"now": 20, "comb": 5, "history": 6, "waits": 4, "spend": 4, "latest": 4}

@@ -1,13 +1,16 @@
 """The honeycomb, the chart and the bill: what is drawn is what there is."""
 
+import re
 from datetime import timedelta
 from itertools import groupby, pairwise
+from pathlib import Path
 
 import pytest
+from django.contrib.staticfiles import finders
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.console.history import OTHERS, TYPES_SHOWN, Change, Window, lines, window_before
+from controlplane.console.history import COLOURS, OTHERS, TYPES_SHOWN, Change, Window, colours, lines, window_before
 from controlplane.console.honeycomb import CELLS, GROUPS_NAMED, RADIUS, STAGES, Bee, Crowd, aggregated, combs
 from controlplane.console.money import Group, bill
 from tests.fakes.clock import START
@@ -82,6 +85,24 @@ def test_types_beyond_the_most_numerous_are_one_line() -> None:
     found = lines(window, at_start, [])
     assert [line.name for line in found] == [*(f"ml.{place:02}" for place in range(TYPES_SHOWN)), OTHERS]
     assert sum(line.values[-1] for line in found) == sum(at_start.values())
+
+
+TYPES = st.lists(st.sampled_from([f"ml.{family}.xlarge" for family in "abcdefghijkl"]), max_size=TYPES_SHOWN, unique=True)
+
+
+@given(TYPES, st.randoms(use_true_random=False))
+def test_a_type_keeps_its_colour_whatever_the_order_of_the_lines(types: list[str], chance) -> None:
+    names = [*types, OTHERS]
+    found = colours(names)
+    assert sorted(set(found.values())) == sorted(found.values())
+    assert found[OTHERS] == COLOURS - 1
+    chance.shuffle(names)
+    assert colours(names) == found
+
+
+def test_the_palette_has_as_many_colours_as_a_chart_has_lines() -> None:
+    script = Path(finders.find("console/console.js")).read_text()
+    assert len(re.findall("#[0-9a-f]{6}", re.search(r"palette: \[(.*?)\]", script).group(1))) == COLOURS
 
 
 @pytest.mark.parametrize(("age_minutes", "hours"), [(None, 1), (5, 1), (59, 1), (61, 6), (370, 24), (100_000, 24)], ids=str)

@@ -105,3 +105,11 @@ def test_a_session_ends_with_what_it_was_opened_for(account: Account, end: str) 
 def test_logging_in_leads_to_no_other_host(name: str, elsewhere: str) -> None:
     given = {"username": name, "password": PASSWORD, "next": elsewhere}
     assert Client().post("/admin/login/", given).headers["Location"] == "/admin/"
+
+
+def test_a_session_lasts_a_shift_however_long_a_page_is_looked_at(name: str) -> None:
+    client = Client()
+    client.post("/admin/login/", {"username": name, "password": PASSWORD})
+    assert client.cookies[settings.SESSION_COOKIE_NAME]["max-age"] == 12 * 60 * 60
+    # A page that refreshes itself does not prolong it.
+    assert settings.SESSION_COOKIE_NAME not in client.get("/admin/front/now/").cookies

@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from controlplane.auth.roles import Role
-from tests.controlplane.console.people import logged_in
+from tests.controlplane.console.people import endpoint_path, logged_in
 from tests.workers.plane import THIRD, Plane
 
 LONG = ("fleet/instance/", "fleet/launchattempt/", "observability/event/", "invocations/asyncinvocation/")
@@ -55,6 +55,30 @@ def test_rows_are_found_by_name_and_filtered(plane: Plane, client: Client) -> No
     )
     assert client.get("/admin/fleet/instance/?stage__exact=ready").content.decode().count("serves,") == 3
     assert "serves," not in client.get("/admin/fleet/instance/?stage__exact=pending").content.decode()
+
+
+def test_a_row_leads_to_the_page_of_its_endpoint_and_tells_times_in_utc(plane: Plane, client: Client) -> None:
+    listed = client.get("/admin/fleet/instance/").content.decode()
+    assert f'href="{endpoint_path("e")}"' in listed
+    assert "Instances" in re.search("<title>(.*?)</title>", listed, re.DOTALL).group(1)
+    row = re.search(r'href="(/admin/fleet/instance/[0-9a-f-]+/change/)', listed)
+    shown = client.get(row[1]).content.decode()
+    assert f'href="{endpoint_path("e")}"' in shown
+    assert f"{plane.clock.now():%Y-%m-%d}" in shown
+    for page in (listed, shown):
+        assert re.search(r"\d\d:\d\d:\d\d UTC", page)
+        assert " object (" not in page
+        assert "Select" not in page
+
+
+def test_a_record_is_called_by_its_own_name(client: Client) -> None:
+    listed = client.get("/admin/catalog/model/").content.decode()
+    row = re.search(r'href="(/admin/catalog/model/[0-9a-f-]+/change/)[^>]*>([^<]+)<', listed)
+    assert re.search(rf"</span>\s*<a [^>]*>\s*{re.escape(row[2])}\s*</a>", client.get(row[1]).content.decode())
+
+
+def test_the_path_above_a_list_leads_to_the_front_page(client: Client) -> None:
+    assert client.get("/admin/fleet/").headers["Location"] == "/admin/"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from controlplane.catalog.quotas import ALL
 from controlplane.core.offerings import Mark, Offering, Pool, Standing
 from controlplane.fleet.placement import Boots, Circumstances, Preview, Supply, Wanted
-from controlplane.fleet.walk import preview
+from controlplane.fleet.walk import NOTHING_FREE, preview
 from tests.fakes.clock import START as NOW
 
 A, B, C = "ml.a.large", "ml.b.large", "ml.c.large"
@@ -57,6 +57,16 @@ def test_a_type_that_is_marked_is_passed_over_and_the_landing_says_why() -> None
     assert landed(found) == [(B, 1)]
     assert "skipped until" in found.landings[0].why
     assert [rung.standing for rung in found.variants[0].ladder] == [Standing.CLOSED, Standing.OPEN]
+
+
+def test_a_rung_that_is_open_without_a_free_slot_says_so() -> None:
+    found = preview([wanted(1, offering(0), offering(1))], Circumstances(free(b=1)), NOW)
+    assert [(rung.standing, rung.why) for rung in found.variants[0].ladder] == [
+        (Standing.OPEN, NOTHING_FREE),
+        (Standing.OPEN, ""),
+    ]
+    unknown = preview([wanted(1, offering(0))], Circumstances(Supply()), NOW)
+    assert unknown.variants[0].ladder[0].why == ""
 
 
 def test_a_mark_that_ran_out_is_probed_and_what_the_probe_finds_holds_for_the_rest() -> None:

@@ -41,6 +41,11 @@ def test_200_is_healthy(answer: bytes) -> None:
         assert ping(address, 2.0) == Health(True)
 
 
+def test_a_large_body_is_not_waited_for() -> None:
+    with container(b"HTTP/1.1 200 OK\r\ncontent-length: 10000000\r\n\r\n", b"x" * 10_000_000) as address:
+        assert ping(address, 2.0) == Health(True)
+
+
 def test_a_status_line_may_come_in_pieces() -> None:
     with container(b"HTTP/1", b".1 20", b"0 OK\r\n", pause_seconds=0.02) as address:
         assert ping(address, 2.0) == Health(True)

@@ -28,6 +28,7 @@ from workers.providers.ec2.request import ON_DEMAND, TAG_OWNER, TAG_TOKEN, param
 from workers.providers.ec2.settings import Settings
 from workers.providers.ec2.watch import Watch
 from workers.providers.errors import ErrorKind, ProviderError
+from workers.providers.outside import outside_transactions
 from workers.providers.ping import ping
 
 FILTER_VALUES_LIMIT = 200
@@ -38,6 +39,7 @@ _LISTED_STATES = ["pending", "running", "stopping", "stopped", "shutting-down"]
 log = logging.getLogger(__name__)
 
 
+@outside_transactions
 class Ec2Provider:
     """Instances of EC2; see `workers.providers.base.Provider` for the contract."""
 

@@ -14,6 +14,7 @@ from workers.providers.errors import ErrorKind, ProviderError
 from workers.providers.local import capacity, processes, start
 from workers.providers.local.processes import Directory
 from workers.providers.local.runtimes import command_for, read_runtimes
+from workers.providers.outside import outside_transactions
 from workers.providers.ping import ping
 from workers.providers.slots import FreeSlots
 
@@ -22,6 +23,7 @@ TERM_GRACE_SECONDS = 30.0
 """The container contract: SIGTERM, then 30 s, then SIGKILL."""
 
 
+@outside_transactions
 class LocalProvider:
     """Instances as processes of this host; see `workers.providers.base.Provider` for the contract."""
 

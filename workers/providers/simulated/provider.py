@@ -9,6 +9,7 @@ from controlplane.core import clock
 from controlplane.core.ids import new_token
 from workers.providers.base import Health, InstanceStatus, LaunchRequest, ProviderInstance, StartFailure
 from workers.providers.errors import ErrorKind, ProviderError
+from workers.providers.outside import outside_transactions
 from workers.providers.ping import ping
 from workers.providers.simulated import storage
 from workers.providers.simulated.storage import Call, Row
@@ -27,6 +28,7 @@ from workers.providers.slots import FreeSlots
 ZONE = "simulated-a"
 
 
+@outside_transactions
 class SimulatedProvider:
     """See `workers.providers.base.Provider` for the contract and `World` for the knobs."""
 

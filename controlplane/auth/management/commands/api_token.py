@@ -1,6 +1,7 @@
 """`manage.py api_token NAME`: make, list and revoke the tokens of the resource paths."""
 
 from argparse import ArgumentParser
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -10,12 +11,10 @@ from django.core.management.base import BaseCommand, CommandError
 
 from controlplane.auth import tokens
 from controlplane.auth.models import Account
-from controlplane.auth.roles import Role
+from controlplane.auth.roles import ROLES, Role
 from controlplane.core import clock
 from controlplane.core.actor import SHELL, acting
 from controlplane.core.errors import ApiError
-
-ROLES = {role.group: role for role in Role}
 
 
 class Command(BaseCommand):
@@ -44,7 +43,7 @@ class Command(BaseCommand):
     def _do(self, account: str, options: dict[str, Any]) -> None:
         now = clock.now()
         if options["list"]:
-            self._list(account)
+            self._list(account, now)
         elif options["revoke"]:
             self.stdout.write(f"Revoked: {tokens.revoke(account, options['revoke'], now)}")
         elif options["name"]:
@@ -54,9 +53,10 @@ class Command(BaseCommand):
         else:
             raise CommandError("Name the token, or ask with --list or --revoke.")
 
-    def _list(self, account: str) -> None:
+    def _list(self, account: str, now: datetime) -> None:
         for token in tokens.listed(account):
-            state = "revoked" if token.revoked_at else f"until {token.expires_at:%Y-%m-%d}"
+            state = tokens.state(token, now)
+            state = f"until {token.expires_at:%Y-%m-%d}" if state == "active" else state
             self.stdout.write(f"{token.id}  {token.prefix}...  {Role(token.role).group:13}  {state:16}  {token.name}")
 
 

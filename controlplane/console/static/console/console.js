@@ -45,7 +45,8 @@ const headrace = {
 
   palette: ["#0b84c6", "#e08a00", "#1a9e6a", "#9b5de5", "#d1495b", "#3f8f9b", "#a07a2c", "#6b7a99"],
 
-  // A chart is a canvas whose data are in the JSON script beside it: {labels, unit, stacked, lines: [{name, values}]}.
+  // A chart is a canvas whose data are in the JSON script beside it: {labels, unit, stacked, lines: [{name, values, place}]}.
+  // A line's place in the palette is that in the list, unless it says otherwise.
   chart(canvas) {
     const data = JSON.parse(document.getElementById(canvas.dataset.source).textContent);
     const old = Chart.getChart(canvas);
@@ -53,7 +54,7 @@ const headrace = {
     const text = headrace.colour("--hr-muted");
     const grid = headrace.colour("--hr-line");
     const datasets = data.lines.map((line, place) => {
-      const colour = line.colour || headrace.palette[place % headrace.palette.length];
+      const colour = headrace.palette[(line.place ?? place) % headrace.palette.length];
       return {
         label: line.name,
         data: line.values,
