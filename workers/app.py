@@ -15,6 +15,7 @@ django.setup()
 
 from django.conf import settings  # noqa: E402 - the settings exist only after setup
 
+from controlplane.core import clock  # noqa: E402
 from workers.residents import Residents  # noqa: E402 - imports models
 
 app = Celery("headrace", broker=settings.HEADRACE.redis_url)
@@ -39,6 +40,7 @@ def keep_logging(**_: object) -> None:
 @worker_init.connect
 def start_residents(**_: object) -> None:
     """Start what lives as long as the worker: the dispatcher of asynchronous invocations and the heartbeat."""
+    clock.use(clock.CarriedClock())  # told the time with every heartbeat
     _residents.start()
 
 

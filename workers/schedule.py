@@ -92,9 +92,9 @@ class Scheduler:
         self._retention.stop()
 
     def step(self) -> None:
-        """One scan and whatever chore is due."""
+        """One scan and whatever chore is due; what time it is comes first."""
+        self._chore("beat", BEAT_SECONDS, self._beat)
         self.scan()
-        self._chore("beat", BEAT_SECONDS, lambda: heartbeats.beat("scheduler", clock.now()))
         self._chore("wake", WAKE_SECONDS, lambda: waking.wake_due(clock.now()))
         self._chore("wishes", WISH_SECONDS, self._wishes.start)
         self._chore("metrics", METRICS_SECONDS, self._metrics.start_round)
@@ -116,6 +116,11 @@ class Scheduler:
             elif endpoint_id not in self._rung:
                 self._rung[endpoint_id] = clock.monotonic()
                 hints.doorbell().ring(hints.RECONCILE, endpoint_id)
+
+    def _beat(self) -> None:
+        """Say that this process makes progress, and hear what time it is."""
+        clock.told(heartbeats.database_time())
+        heartbeats.beat("scheduler", clock.now())
 
     def _chore(self, name: str, period_seconds: float, chore: Callable[[], object]) -> None:
         """Run `chore` when its period has passed; its first run comes with the first step."""

@@ -99,8 +99,12 @@ def _async_violations(config: Mapping[str, Any]) -> Iterator[str]:
     if not output.get("S3OutputPath"):
         yield "AsyncInferenceConfig.OutputConfig must specify S3OutputPath."
     for member in ("S3OutputPath", "S3FailurePath"):
-        if not output.get(member, "s3://").startswith("s3://"):
+        path = output.get(member, "s3://")
+        if not path.startswith("s3://"):
             yield f"AsyncInferenceConfig.OutputConfig.{member} must be an s3:// location."
+        elif not (path.isascii() and path.isprintable()):
+            # A key may be any text, but each caller is told it in a header, which may not.
+            yield f"AsyncInferenceConfig.OutputConfig.{member} must consist of printable ASCII characters."
 
 
 def encryption_violations(params: Mapping[str, Any], *, store_encrypts: bool) -> Iterator[str]:

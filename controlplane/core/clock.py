@@ -8,8 +8,11 @@ clock may jump.
 """
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+TOLERANCE_SECONDS = 0.5
+"""A time that was told and is earlier by less is no news: it was under way for a moment."""
 
 
 class Clock(Protocol):
@@ -34,6 +37,32 @@ class SystemClock:
         return time.monotonic()
 
 
+class CarriedClock:
+    """Goes by the time of day that it was told, carried on by the host's monotonic clock.
+
+    Leases, deadlines and times to live are written by one host and judged by another. With the database telling all of
+    them what time it is, a host whose clock is wrong or jumps ends nothing early and keeps nothing waiting. Until it is
+    told, it goes by the host's time of its making.
+    """
+
+    def __init__(self, host: Clock | None = None) -> None:
+        self._host = host or SystemClock()
+        self._told = (self._host.now(), self._host.monotonic())
+
+    def now(self) -> datetime:
+        told, since = self._told
+        return told + timedelta(seconds=self._host.monotonic() - since)
+
+    def monotonic(self) -> float:
+        return self._host.monotonic()
+
+    def tell(self, now: datetime) -> None:
+        """Say what time it is, or was a moment ago."""
+        ahead = (self.now() - now).total_seconds()
+        if ahead < 0 or ahead > TOLERANCE_SECONDS:
+            self._told = (now.astimezone(UTC), self._host.monotonic())
+
+
 _current: Clock = SystemClock()
 
 
@@ -52,3 +81,9 @@ def use(clock: Clock) -> Clock:
     global _current
     previous, _current = _current, clock
     return previous
+
+
+def told(now: datetime) -> None:
+    """The database says that it is `now`: of consequence where a CarriedClock is used."""
+    if isinstance(_current, CarriedClock):
+        _current.tell(now)

@@ -15,6 +15,7 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from controlplane.core import clock
+from controlplane.core.outside import must_be_outside
 
 RECONCILE = "headrace.reconcile"
 """Task name: look at one endpoint. Argument: its id."""
@@ -27,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class Doorbell:
-    """Sends hints through one Celery producer; never raises and never waits long."""
+    """Sends hints through one Celery producer; never fails and never waits long."""
 
     def __init__(self, broker_url: str) -> None:
         self._app = Celery("headrace-hints", broker=broker_url, set_as_current=False)
@@ -40,6 +41,7 @@ class Doorbell:
 
     def ring(self, task: str, subject: UUID) -> None:
         """Ask a worker to run `task` on `subject` now."""
+        must_be_outside("A doorbell")
         if clock.monotonic() < self._quiet_until:
             return
         try:

@@ -3,6 +3,7 @@
     supervisor    starts, watches, restarts and stops the processes, and adopts their orphans
     processes     what runs, in which order, and how each is known to be ready
     postgres, valkey, store    one engine each, as a foreground child
+    nanio_files   what the store's server is: nanio, and what a file system asks of its keys
     engines       the three together, also for tests
     secrets, ports             what is made once and kept in the data directory
 

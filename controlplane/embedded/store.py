@@ -7,6 +7,9 @@ from pathlib import Path
 
 from controlplane.embedded.child import Spec
 
+ROOT = Path(__file__).parents[2]
+"""Where this package can be imported from."""
+
 
 def prepare(data_dir: Path, port: int, access_key_id: str, secret_access_key: str, log: Path) -> Spec:
     """What to run; the keys go by the environment."""
@@ -15,10 +18,11 @@ def prepare(data_dir: Path, port: int, access_key_id: str, secret_access_key: st
     return Spec(
         name="store",
         argv=[
-            str(Path(sys.executable).with_name("nanio")),
-            *("serve", "--host", "127.0.0.1", "--port", str(port), "--data-dir", str(folder)),
+            *(sys.executable, "-m", "uvicorn", "--factory", "controlplane.embedded.nanio_files:app"),
+            *("--app-dir", str(ROOT), "--host", "127.0.0.1", "--port", str(port)),
         ],
         env={
+            "NANIO_DATA_DIR": str(folder),
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(folder),
             "NANIO_ACCESS_KEY": access_key_id,

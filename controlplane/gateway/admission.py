@@ -1,5 +1,7 @@
 """Who calls, and for what: the checks that every runtime request passes before anything is done for it."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Protocol
 
 from controlplane.auth.sigv4 import scope_of, verify
@@ -10,6 +12,9 @@ from controlplane.gateway.http import Request, WholeRequest
 from controlplane.gateway.tokens import digest_in
 from controlplane.routing.table import Route
 from controlplane.wire.doors import SERVICE
+
+_MEMBER = "x-amzn-sagemaker-"
+"""How the headers begin in which nothing but one member of a request travels."""
 
 
 class Caller(Protocol):
@@ -43,6 +48,19 @@ def admit_at_once(asked: WholeRequest, directory: Directory, region: str) -> Cal
     if (token := digest_in(asked.header("authorization"))) is not None:
         return directory.tokens.admit(token, clock.now())
     return verify(asked.signed(), directory.keys.find, region=region, service=SERVICE, now=clock.now())
+
+
+def told_once(headers: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The headers by name; raises ValidationError for a member that is given twice: each reader would pick its own.
+
+    Of other headers that are repeated the last one counts.
+    """
+    found = dict(headers)
+    if len(found) < len(headers):
+        counts = Counter(name for name, _ in headers if name.startswith(_MEMBER))
+        if repeated := [name for name, count in counts.items() if count > 1]:
+            raise ValidationError(f"The request holds the header {repeated[0]} more than once.")
+    return found
 
 
 async def serving_route(directory: Directory, caller: Caller, endpoint_name: str, *, is_async: bool) -> Route:

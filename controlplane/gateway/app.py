@@ -17,6 +17,7 @@ from controlplane.gateway.capture import Capturer
 from controlplane.gateway.capture_store import CaptureStore
 from controlplane.gateway.carry import Carrier
 from controlplane.gateway.directory import Directory
+from controlplane.gateway.ending import end
 from controlplane.gateway.error_forms import form_of
 from controlplane.gateway.http import ClientGone, Message, Receive, Request, Send, log_refusal
 from controlplane.gateway.invoke import Invoker
@@ -65,7 +66,7 @@ class Gateway:
             settings.database_url, min_size=2, max_size=POOL_SIZE, open=False, kwargs={"autocommit": True}
         )
         self._directory = Directory(settings.database_url, settings.secret_key, self._pool)
-        self._acceptor = Acceptor(self._pool)
+        self._acceptor = Acceptor(settings.database_url)
         self._counts = counting.Counts()
         self._sessions = Sessions(self._pool)
         self._capturer = Capturer(CaptureStore(settings.s3_endpoint_url, settings.region), settings.capture_seconds)
@@ -161,10 +162,11 @@ class Gateway:
         await receive()
         await self._pool.open(wait=False)
         self._start(self._directory.keep_fresh)
-        self._start(self._acceptor.run)
+        self._acceptor.open()
         self._start(self._sessions.sweep)
         self._start(self._capturer.run)
-        self._start(lambda: heartbeat.report(self._settings.gateway_id, self._directory, self._in_flight, self._pool))
+        tell, name = self.async_invoker.time.tell, self._settings.gateway_id
+        self._start(lambda: heartbeat.report(name, self._directory, self._in_flight, self._pool, tell))
         self._start(Scraper(self._balancer, self._upstream).run)
         self._start(lambda: counting.report(self._counts, self._pool))
         await send({"type": "lifespan.startup.complete"})
@@ -172,6 +174,7 @@ class Gateway:
         for call in list(self.under_way):
             call.cut_off()
         await self._tasks.aclose()
+        await self._acceptor.close()
         await self._shadows.close()
         await counting.write(self._counts, self._pool)
         await self._capturer.leave()
@@ -181,13 +184,7 @@ class Gateway:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _start(self, work: BackgroundWork) -> None:
-        task = asyncio.create_task(_keep_going(work))
-
-        async def end() -> None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-        self._tasks.push_async_callback(end)
+        self._tasks.push_async_callback(end, asyncio.create_task(_keep_going(work)))
 
 
 async def _keep_going(work: BackgroundWork) -> None:

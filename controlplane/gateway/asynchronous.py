@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, cast
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from controlplane.auth.sigv4 import SignedRequest, verify
 from controlplane.core import clock
 from controlplane.core.errors import ApiError, ValidationError
 from controlplane.core.ids import UuidSource
-from controlplane.gateway.admission import Caller, admit, serving_route
+from controlplane.gateway.admission import Caller, admit, serving_route, told_once
 from controlplane.gateway.directory import Directory
 from controlplane.gateway.http import Request
 from controlplane.gateway.settings import Settings
@@ -32,12 +33,17 @@ INPUT_LOCATION = "x-amzn-sagemaker-inputlocation"
 
 @dataclass
 class AsyncInvoker:
-    """Everything an accept needs."""
+    """Everything an accept needs.
+
+    `time` is the database's: when a request was accepted and when it expires is judged by workers, on other hosts. What a
+    caller has signed is judged by this host's own.
+    """
 
     settings: Settings
     directory: Directory
     acceptor: Acceptor
     draw: UuidSource = field(default_factory=UuidSource)
+    time: clock.CarriedClock = field(default_factory=clock.CarriedClock)
 
     async def invoke(self, request: Request, endpoint_name: str) -> None:
         """Answer one InvokeEndpointAsync request; raises ApiError."""
@@ -45,7 +51,7 @@ class AsyncInvoker:
             f"Body is larger than the {INLINE_LIMIT_BYTES} bytes allowed for an inline request payload."
         )
         key, body = await admit(request, INLINE_LIMIT_BYTES, too_large, self.directory, self.settings.region)
-        params = self._checked(endpoint_name, dict(request.headers), body)
+        params = self._checked(endpoint_name, told_once(request.headers), body)
         try:
             accepted = await self._accept(key, params)
         except EndpointGone:
@@ -60,17 +66,17 @@ class AsyncInvoker:
         try:
             region, find_key = self.settings.region, self.directory.keys.find
             key = verify(signed, find_key, region=region, service=SERVICE, now=clock.now())
-            params = self._checked(endpoint_name, dict(signed.headers), body)
+            params = self._checked(endpoint_name, told_once(signed.headers), body)
         except ApiError:
             return None
         route = self.directory.table.find(key.account_id, endpoint_name)
         if route is None or not route.is_serving or route.async_inference is None:
             return None
-        return _accepted(route, params, self.draw)
+        return _accepted(route, params, self.draw, self.time.now())
 
     async def _accept(self, caller: Caller, params: dict[str, Any]) -> Accepted:
         route = await serving_route(self.directory, caller, params["EndpointName"], is_async=True)
-        accepted = _accepted(route, params, self.draw)
+        accepted = _accepted(route, params, self.draw, self.time.now())
         try:
             await self.acceptor.accept(accepted)
         except EndpointGone:
@@ -103,20 +109,20 @@ def _check_extension(extension: str) -> None:
         raise ValidationError(f"S3OutputPathExtension {extension!r} must not hold empty, '.' or '..' segments.")
 
 
-def _accepted(route: Route, params: dict[str, Any], draw: UuidSource) -> Accepted:
+def _accepted(route: Route, params: dict[str, Any], draw: UuidSource, now: datetime) -> Accepted:
     """The request as it is stored. Its locations are drawn at random: a caller's InferenceId names nothing."""
-    paths, name = cast(AsyncInference, route.async_inference), draw()
+    paths, name = cast(AsyncInference, route.async_inference), draw.text()
     return Accepted(
         id=draw(),
         account_id=route.account_id,
-        endpoint_id=UUID(route.endpoint_id),
+        endpoint_id=_id_of(route.endpoint_id),
         endpoint_name=route.endpoint_name,
-        inference_id=params.get("InferenceId") or str(draw()),
+        inference_id=params.get("InferenceId") or draw.text(),
         content_type=params.get("ContentType", ""),
         accept=params.get("Accept", ""),
         custom_attributes=params.get("CustomAttributes", ""),
-        accepted_at=clock.now(),
-        time_to_live=timedelta(seconds=params.get("RequestTTLSeconds", TIME_TO_LIVE_SECONDS)),
+        accepted_at=now,
+        expires_at=now + timedelta(seconds=params.get("RequestTTLSeconds", TIME_TO_LIVE_SECONDS)),
         timeout_seconds=params.get("InvocationTimeoutSeconds", TIMEOUT_SECONDS),
         output_location=_location(paths.output_path, params, f"{name}.out", params.get("Filename")),
         failure_location=_location(paths.failure_path, {}, f"{name}-error.out", None),
@@ -124,6 +130,10 @@ def _accepted(route: Route, params: dict[str, Any], draw: UuidSource) -> Accepte
         input_location=params.get("InputLocation", ""),
         delivery=paths.delivery,
     )
+
+
+_id_of = lru_cache(maxsize=1024)(UUID)
+"""The id in this text; kept, since an endpoint's requests all have the same."""
 
 
 def _location(path: str, params: dict[str, Any], name: str, filename: str | None) -> str:

@@ -109,6 +109,8 @@ class Directory:
             await connection.execute(f"LISTEN {CHANNEL}")
             async with asyncio.timeout(QUERY_SECONDS):
                 await self._pool.check()  # what cut this connection has cut the pool's idle ones as well
+            # It may be another database now, a standby or a restored backup, where these numbers name other documents.
+            self._revisions = dict.fromkeys(self._revisions, 0)
             while True:
                 async with asyncio.timeout(QUERY_SECONDS):
                     await self._compare(connection)

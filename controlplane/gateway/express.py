@@ -13,6 +13,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
@@ -124,14 +125,14 @@ class ExpressHttpProtocol(CautiousHttpProtocol):
 
     def _take(self, body: bytes) -> bool:
         """Queue the request, if it is plainly good and there is room."""
-        headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in self.headers)
+        headers = tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in self.headers])
         path = self.url.decode()
         signed = SignedRequest("POST", path, "", headers, body_hash(body))
         invoker = self._invoker
         accepted = invoker.at_once(signed, self._endpoint, body)
         if accepted is None or invoker.acceptor.is_full:
             return False
-        cycle = ExpressCycle(self.scope, path, body, str(invoker.draw()), keep_alive=self.parser.should_keep_alive())
+        cycle = ExpressCycle(self.scope, path, body, invoker.draw.text(), keep_alive=self.parser.should_keep_alive())
         self.cycle = cycle  # type: ignore[assignment]
         done = invoker.acceptor.submit(accepted)
         patience = self.loop.call_later(WAIT_SECONDS, done.cancel)
@@ -208,4 +209,9 @@ class ExpressHttpProtocol(CautiousHttpProtocol):
 
 def _encoded(answer: WireResponse) -> Headers:
     """The headers of an answer as the ordinary way writes them: names in lower case."""
-    return [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.headers]
+    return [(_field_name(name), value.encode("latin-1", "replace")) for name, value in answer.headers]
+
+
+@lru_cache(maxsize=256)
+def _field_name(name: str) -> bytes:
+    return name.lower().encode("latin-1")

@@ -1,4 +1,4 @@
-"""The gateway's report, every second: it lives, and how many calls each instance has.
+"""The gateway's report, every second: it lives, and how many calls each instance has. The answer says what time it is.
 
 `draining` is the acknowledgement of a drain: it lists every instance that this gateway's table shows as draining, so an
 instance is drained once every live gateway lists it with 0.
@@ -6,6 +6,8 @@ instance is drained once every live gateway lists it with 0.
 
 import asyncio
 import logging
+from collections.abc import Callable
+from datetime import datetime
 
 import psycopg
 from psycopg.types.json import Jsonb
@@ -28,6 +30,7 @@ ON CONFLICT (gateway_id) DO UPDATE SET seen_at = excluded.seen_at, table_age_sec
 _BEAT = """
 INSERT INTO observability_heartbeat (role, process_id, seen_at) VALUES ('gateway', %s, clock_timestamp())
 ON CONFLICT (role, process_id) DO UPDATE SET seen_at = excluded.seen_at
+RETURNING seen_at
 """
 _LEAVE = """
 WITH beat AS (DELETE FROM observability_heartbeat WHERE role = 'gateway' AND process_id = %(id)s)
@@ -35,11 +38,17 @@ DELETE FROM fleet_gatewayheartbeat WHERE gateway_id = %(id)s
 """
 
 
-async def report(gateway_id: str, directory: Directory, in_flight: InFlight, pool: AsyncConnectionPool) -> None:
-    """Report until cancelled."""
+async def report(
+    gateway_id: str,
+    directory: Directory,
+    in_flight: InFlight,
+    pool: AsyncConnectionPool,
+    tell: Callable[[datetime], None],
+) -> None:
+    """Report until cancelled; `tell` is called with the database's time."""
     while True:
         try:
-            await _report_once(gateway_id, directory, in_flight, pool)
+            tell(await _report_once(gateway_id, directory, in_flight, pool))
         except (psycopg.Error, PoolTimeout, OSError) as error:
             log.warning("the heartbeat could not be written: %s", error)
         await asyncio.sleep(PERIOD_SECONDS)
@@ -54,14 +63,16 @@ async def leave(gateway_id: str, pool: AsyncConnectionPool) -> None:
         log.warning("the heartbeat could not be withdrawn: %s", error)
 
 
-async def _report_once(gateway_id: str, directory: Directory, in_flight: InFlight, pool: AsyncConnectionPool) -> None:
+async def _report_once(gateway_id: str, directory: Directory, in_flight: InFlight, pool: AsyncConnectionPool) -> datetime:
     # Table and counts are read at one moment, without a pause: a call chosen before is counted, a later one goes by
     # this table or a newer one.
     draining = {instance_id: in_flight.at(instance_id) for instance_id in _draining(directory.table)}
     age = min(directory.age_seconds, 1e9)
     async with pool.connection(timeout=2.0) as connection:
         await connection.execute(_REPORT, [gateway_id, age, Jsonb(draining), Jsonb(in_flight.busy())])
-        await connection.execute(_BEAT, [gateway_id])
+        [[now]] = await (await connection.execute(_BEAT, [gateway_id])).fetchall()
+    told: datetime = now
+    return told
 
 
 def _draining(table: Table) -> list[str]:

@@ -67,7 +67,8 @@ class ClientGone(Exception):
 class Request:
     """One HTTP request, its body still to be read, and the way to answer it.
 
-    `has_started` tells whether the head of an answer is out, after which no other answer can be given.
+    `has_started` tells whether the head of an answer is out, after which no other answer can be given; `was_read` whether
+    its body was asked for.
     """
 
     method: str
@@ -78,6 +79,7 @@ class Request:
     receive: Receive
     send: Send
     has_started: bool = False
+    was_read: bool = False
 
     @classmethod
     def of(cls, scope: Message, receive: Receive, send: Send) -> "Request":
@@ -119,6 +121,7 @@ class Request:
 
     async def _received(self, patience: Patience | None) -> AsyncIterator[bytes]:
         """The body's pieces, all of them within `patience` or else each within its own time; raises RequestTimeout."""
+        self.was_read = True
         while True:
             try:
                 message = await (patience or Patience(STALL_SECONDS)).wait(self.receive())
@@ -164,6 +167,9 @@ class Request:
 
     async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         self.has_started = True
+        if not self.was_read and (self.header("expect") or "").lower() == "100-continue":
+            # The client keeps its body then; what comes next on the connection would be taken for it (RFC 9110, 10.1.1).
+            headers.append((b"connection", b"close"))
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def unless_gone(self, work: Coroutine[Any, Any, T]) -> T:

@@ -13,7 +13,7 @@ from typing import Any
 
 from controlplane.core import clock
 from controlplane.core.errors import ApiError, ValidationError
-from controlplane.gateway.admission import Caller, admit, admit_at_once
+from controlplane.gateway.admission import Caller, admit, admit_at_once, told_once
 from controlplane.gateway.carry import Carrier
 from controlplane.gateway.counting import Call
 from controlplane.gateway.errand import Answer, Choice, Deliver, Errand, Head, container_request
@@ -48,7 +48,7 @@ class Invoker:
         limit = self.settings.payload_limit_bytes
         too_large = ValidationError(f"Request body is larger than the allowed {limit} bytes.")
         key, body = await admit(request, limit, too_large, self.carrier.directory, self.settings.region)
-        errand = self._errand(key, endpoint_name, dict(request.headers), body)
+        errand = self._errand(key, endpoint_name, told_once(request.headers), body)
         await self.carrier.carry(request, errand, self.deliver_to(request), call)
 
     def at_once(self, asked: WholeRequest) -> Errand | None:
@@ -56,7 +56,7 @@ class Invoker:
         if len(asked.body) > self.settings.payload_limit_bytes:
             return None
         caller = admit_at_once(asked, self.carrier.directory, self.settings.region)
-        return self._errand(caller, asked.endpoint_name, dict(asked.headers), asked.body)
+        return self._errand(caller, asked.endpoint_name, told_once(asked.headers), asked.body)
 
     def held_bytes(self, head: Head) -> int:
         del head

@@ -27,7 +27,7 @@ from controlplane.core.errors import (
     ValidationError,
 )
 from controlplane.gateway import openai_errors
-from controlplane.gateway.admission import Caller, admit, admit_at_once
+from controlplane.gateway.admission import Caller, admit, admit_at_once, told_once
 from controlplane.gateway.carry import Carrier
 from controlplane.gateway.counting import Call
 from controlplane.gateway.door import NOTHING
@@ -92,7 +92,7 @@ class OpenAI:
         call = Call(clock.monotonic())
         key, body = await self._admit(request)
         path = _path(request, match)
-        params = members(match["name"], dict(request.headers), body)
+        params = members(match["name"], told_once(request.headers), body)
         ask = container_request(params, f"/{path}".encode(), request.method.encode())
         errand = Errand(key, params, ask, self.settings.invocation_timeout_seconds)
         await self.carrier.carry(request, errand, self.deliver_to(request), call)
@@ -111,7 +111,7 @@ class OpenAI:
         if kind.lower() != "bearer":
             return None
         caller = self._admit_at_once(asked, token.strip())
-        params = members(asked.endpoint_name, dict(asked.headers), asked.body)
+        params = members(asked.endpoint_name, told_once(asked.headers), asked.body)
         ask = container_request(params, asked.operation.removeprefix("openai").encode())
         return Errand(caller, params, ask, self.settings.invocation_timeout_seconds)
 

@@ -8,6 +8,7 @@ import psycopg
 import redis.asyncio
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from controlplane.core.liveness import LIVE_SECONDS
 from controlplane.gateway.directory import Directory
 from controlplane.routing.upstream import Timeouts, UpstreamClient, UpstreamError, UpstreamRequest
 from controlplane.wire.errors import REST_JSON, WireResponse
@@ -15,7 +16,6 @@ from controlplane.wire.serialize import dump
 
 ANSWER_SECONDS = 2.0
 TABLE_AGE_SECONDS = 10.0
-LIVE_SECONDS = 15
 NEEDED_ROLES = ("worker", "scheduler")
 
 _LIVE_ROLES = """

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from controlplane.core import clock
 from controlplane.core.errors import ValidationError
-from controlplane.gateway.admission import admit
+from controlplane.gateway.admission import admit, told_once
 from controlplane.gateway.carry import Carrier
 from controlplane.gateway.counting import Call
 from controlplane.gateway.errand import Answer, Choice, Errand, container_request
@@ -51,7 +51,7 @@ class Streamer:
         limit = self.settings.payload_limit_bytes
         too_large = ValidationError(f"Request body is larger than the allowed {limit} bytes.")
         key, body = await admit(request, limit, too_large, self.carrier.directory, self.settings.region)
-        params = runtime_params("InvokeEndpointWithResponseStream", endpoint_name, dict(request.headers), body)
+        params = runtime_params("InvokeEndpointWithResponseStream", endpoint_name, told_once(request.headers), body)
 
         async def deliver(choice: Choice, answer: Answer, patience: Patience) -> None:
             del patience  # the time runs on while the client reads

@@ -17,6 +17,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from controlplane.core.errors import ApiError, ResourceNotFound, ServiceUnavailable
+from controlplane.core.outside import must_be_outside
 
 MARK = "headrace-invocation"
 """The object's metadata that names the request which wrote it."""
@@ -36,6 +37,7 @@ class Output:
 
 def read(endpoint_url: str, region: str, location: str, request_id: UUID) -> Output:
     """The answer of a request at its s3:// location; raises ResourceNotFound, ServiceUnavailable."""
+    must_be_outside("Reading an answer from the store")
     bucket, _, key = location.removeprefix("s3://").partition("/")
     try:
         found = _client(endpoint_url, region).get_object(Bucket=bucket, Key=key)

@@ -4,10 +4,10 @@ import os
 import socket
 from datetime import datetime, timedelta
 
-from controlplane.observability.models import Heartbeat
+from django.db import connection
 
-LIVE_SECONDS = 15.0
-"""A process that was not heard of for so long is taken for dead; each beats every second or two."""
+from controlplane.core.liveness import LIVE_SECONDS
+from controlplane.observability.models import Heartbeat
 
 
 def process_id() -> str:
@@ -18,6 +18,14 @@ def process_id() -> str:
 def beat(role: str, now: datetime) -> None:
     """Say that this process, in this role, makes progress."""
     Heartbeat.objects.update_or_create(role=role, process_id=process_id(), defaults={"seen_at": now})
+
+
+def database_time() -> datetime:
+    """What time it is by the database's clock, by which hosts whose own clocks differ can judge the same rows."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        [now] = cursor.fetchone()
+    return now
 
 
 def live_roles(now: datetime) -> set[str]:

@@ -172,6 +172,9 @@ class UpstreamClient:
             return
         await connection.write(request.head(address, b""))
         async for chunk in request.body:
+            if connection.has_heard_enough:
+                connection.is_cut_short = True
+                return
             await connection.write(chunk)
 
     def give_back(self, address: str, connection: Connection) -> None:

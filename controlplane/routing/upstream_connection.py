@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 
 import httptools
 
+from controlplane.routing.sockets import notice_silence
+
 HIGH_WATER_BYTES = 256 * 1024
 HEADERS_LIMIT_BYTES = 64 * 1024
 
@@ -52,6 +54,11 @@ class Incoming:
     complete: bool = False
     error: UpstreamError | None = None
 
+    @property
+    def is_refusal(self) -> bool:
+        """Whether it says no: to a request that is too large, say, before that was read."""
+        return self.head_seen and self.status >= 400
+
 
 class Connection(asyncio.Protocol):
     """One socket; parses what arrives and wakes whoever waits for it."""
@@ -65,18 +72,37 @@ class Connection(asyncio.Protocol):
         self._can_write = asyncio.Event()
         self._can_write.set()
         self._is_paused = False
+        self.is_cut_short = False
+        """Whether a request was not sent to its end."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
+        notice_silence(transport)
 
     @property
     def is_closing(self) -> bool:
         return self._transport.is_closing()
 
     @property
+    def has_heard_enough(self) -> bool:
+        """Whether nobody will read the rest of the request: the connection is lost, or the answer is a refusal already.
+
+        A good answer may begin before the request is whole, and go by the rest of it.
+        """
+        return self.is_closing or self.incoming.is_refusal
+
+    @property
     def may_be_kept(self) -> bool:
-        """Whether another call may follow: the answer is complete and its reader did not leave the socket paused."""
-        return self._ended_well and not self._is_paused and not self.is_closing
+        """Whether another call may follow: the request went out whole, its answer is complete, and the answer's reader did
+        not leave the socket paused.
+        """
+        return (
+            self._ended_well
+            and not self._is_paused
+            and not self.is_closing
+            and not self.is_cut_short
+            and not self._transport.get_write_buffer_size()
+        )
 
     @property
     def incoming(self) -> Incoming:
@@ -95,6 +121,7 @@ class Connection(asyncio.Protocol):
         self._ended_well = False
 
     async def write(self, data: bytes) -> None:
+        """Write a piece, and wait until the next may follow or need not."""
         self._transport.write(data)
         if not self._can_write.is_set():
             await self._can_write.wait()
@@ -198,6 +225,8 @@ class Connection(asyncio.Protocol):
         incoming.head_seen = True
         if incoming.is_head_request:
             incoming.complete = True
+        if incoming.is_refusal:
+            self._can_write.set()  # whoever is still sending waits in vain
         self._wake()
 
     def on_body(self, body: bytes) -> None:
@@ -224,7 +253,8 @@ class Connection(asyncio.Protocol):
 
     def _fail(self, error: UpstreamError) -> None:
         incoming = self.incoming
-        incoming.error = incoming.error or error
+        if not incoming.complete:  # what comes behind a whole answer spoils the connection, and not the answer
+            incoming.error = incoming.error or error
         self.close()
         self._wake()
 

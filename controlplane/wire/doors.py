@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -153,9 +154,23 @@ def runtime_params(operation: str, endpoint_name: str, headers: Mapping[str, str
 
     `endpoint_name` is the path's segment as it came. The size of the body is the gateway's matter: its cap is a setting.
     """
+    names = _header_names(operation)
+    members = _header_members(operation, endpoint_name, tuple([headers.get(name) for name in names]))
+    return {**members, "Body": body}
+
+
+@lru_cache(maxsize=16)
+def _header_names(operation: str) -> tuple[str, ...]:
+    return tuple(sorted(runtime_headers(operation)))
+
+
+@lru_cache(maxsize=256)
+def _header_members(operation: str, endpoint_name: str, values: tuple[str | None, ...]) -> dict[str, Any]:
+    """The checked members outside the body; kept, since most calls of a client have the same."""
     shape = load_service("sagemaker-runtime").operation_model(operation).input_shape
-    params = parse.parse_headers(shape, {"EndpointName": unquote(endpoint_name)}, headers) | {"Body": body}
+    headers = {name: value for name, value in zip(_header_names(operation), values, strict=True) if value is not None}
+    params = parse.parse_headers(shape, {"EndpointName": unquote(endpoint_name)}, headers)
     if "InferenceComponentName" in params:
         raise ValidationError(overlay.COMPONENT_REFUSED)
-    validate.check(shape, params, ValidationError, frozenset)
+    validate.check(shape, {**params, "Body": b""}, ValidationError, frozenset)
     return params

@@ -19,9 +19,12 @@ def to_json(shape: StructureShape | None, answer: Mapping[str, Any]) -> bytes:
     return dump(document(shape, answer, _epoch))
 
 
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
 def dump(document: object) -> bytes:
     """Compact JSON; refuses what JSON cannot say (NaN, infinities)."""
-    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    return _encode(document).encode()
 
 
 def document(shape: StructureShape, value: Mapping[str, Any], moment: Moment) -> dict[str, Any]:

@@ -21,12 +21,18 @@ HOST = "data.example.com"
 
 @dataclass
 class Payloads:
-    """What it serves: by path, a status, headers and a body; `cut` paths break off in the middle. `asked` is a journal."""
+    """What it serves: by path, a status, headers and a body. `asked` is a journal.
+
+    Paths in `cut` break off in the middle, those in `chunked` have no length, those in `drips` come byte by byte with so
+    many seconds in between.
+    """
 
     port: int
     certificate: Path
     answers: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
     cut: set[str] = field(default_factory=set)
+    chunked: set[str] = field(default_factory=set)
+    drips: dict[str, float] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -59,12 +65,25 @@ def _handler(payloads: Payloads) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             payloads.asked.append((self.headers.get("Host", ""), self.path))
             status, headers, body = payloads.answers.get(self.path, (404, {}, b"no such payload"))
+            is_chunked = self.path in payloads.chunked
+            framing = ("Transfer-Encoding", "chunked") if is_chunked else ("Content-Length", str(len(body)))
             self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            for name, value in headers.items():
+            for name, value in (framing, *headers.items()):
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(body[: len(body) // 2] if self.path in payloads.cut else body)
+            framed = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if is_chunked else body
+            self._send(framed[: len(framed) // 2] if self.path in payloads.cut else framed)
+
+        def _send(self, data: bytes) -> None:
+            if (seconds := payloads.drips.get(self.path)) is None:
+                self.wfile.write(data)
+                return
+            for place in range(len(data)):
+                try:
+                    self.wfile.write(data[place : place + 1])
+                except OSError:  # whoever read it has gone
+                    return
+                threading.Event().wait(seconds)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the overridden name
             """Say nothing."""

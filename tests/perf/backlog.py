@@ -13,8 +13,9 @@ from uuid import UUID
 from psycopg_pool import AsyncConnectionPool
 
 from controlplane.core import clock
+from controlplane.invocations.line import Line
 from tests.perf.site import Site, wait_for
-from workers.invocations.queue import Queue
+from workers.invocations.queue import CLAIMING, Queue
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 CLAIMS = 30
@@ -54,12 +55,16 @@ async def _times(database_url: str, endpoint_id: UUID) -> list[float]:
     """Seconds to find the endpoints that wait, to claim a batch, and to find that nothing has expired."""
     async with AsyncConnectionPool(database_url, min_size=1, max_size=2, kwargs={"autocommit": True}, open=False) as pool:
         await pool.wait()
-        queue = Queue(pool)
-        return [
-            await _median(queue.waiting),
-            await _median(lambda: queue.claim(endpoint_id, BATCH)),
-            await _median(lambda: queue.claim_expired(BATCH)),
-        ]
+        line = Line(database_url, *CLAIMING)
+        queue = Queue(pool, line)
+        try:
+            return [
+                await _median(queue.waiting),
+                await _median(lambda: queue.claim(endpoint_id, BATCH)),
+                await _median(lambda: queue.claim_expired(BATCH)),
+            ]
+        finally:
+            await line.close()
 
 
 async def _median(work: Callable[[], Awaitable[object]]) -> float:

@@ -35,7 +35,7 @@ PAGES = (
     *("catalog/model/", "catalog/endpointconfig/", "endpoints/endpoint/", "search/?extended=1&s=endpoint-99"),
 )
 RESOURCES = (
-    *("async-requests", "async-requests?EndpointName=endpoint-7", "async-requests?Status=Failed", "dead-letters"),
+    *("async-requests", "async-requests?EndpointName=endpoint-7", "async-requests?Status=failed", "dead-letters"),
     *("dead-letter-counts", "capacity-marks", "events", "events?Reason=Scaled", "orphans", "spend", "instance-types"),
     *("quotas", "access-keys", "tokens", "endpoints", "models", "endpoint-configs", "endpoints/endpoint-77/explanation"),
     *("endpoints/endpoint-77/events", "endpoints/endpoint-77/instances"),

@@ -1,11 +1,15 @@
-"""Plain Celery with a task that does nothing: what a drained job is compared with.
+"""Plain Celery: a task that does nothing and one that only keeps a result, what a drained job is compared with.
 
 celery -A tests.perf.noop_tasks worker ...      with HEADRACE_REDIS_URL, on a database of the broker of its own
 """
 
 import os
 import socket
+from functools import cache
+from typing import Any
+from uuid import uuid4
 
+import boto3
 from celery import Celery
 
 QUEUE = "noop"
@@ -18,6 +22,17 @@ app.conf.update(task_ignore_result=True, task_serializer="json", accept_content=
 def noop(body: str) -> None:
     """Do nothing with what came."""
     del body
+
+
+@app.task(name="store")
+def store(bucket: str) -> None:
+    """Keep an object in the store, as whoever returns results by S3 would."""
+    _client().put_object(Bucket=bucket, Key=f"celery/{uuid4()}.out", Body=b"{}")
+
+
+@cache
+def _client() -> Any:
+    return boto3.client("s3", endpoint_url=os.environ["HEADRACE_S3_ENDPOINT_URL"])
 
 
 @app.task(name="tell")

@@ -16,13 +16,13 @@ from psycopg_pool import AsyncConnectionPool
 
 from controlplane.core import clock
 from controlplane.invocations.accept import Accepted, Acceptor
-from controlplane.invocations.arrays import understand
+from controlplane.invocations.line import Line
 from controlplane.invocations.steps import Step
 from tests.perf.drive import cpu_seconds
 from tests.perf.site import ACCOUNT, BUCKET, Site
 from workers.invocations.leased import Leased
-from workers.invocations.ledger import Ledger
-from workers.invocations.queue import Queue
+from workers.invocations.ledger import MANY, Ledger
+from workers.invocations.queue import CLAIMING, Queue
 
 BATCH = 32
 WARM, TIMES = 20, {1: 300, BATCH: 60}
@@ -46,12 +46,15 @@ def run(site: Site) -> None:
 async def _measured(site: Site, endpoint_id: UUID, size: int) -> dict[str, tuple[float, float]]:
     """Seconds of each phase for one request: here, and in PostgreSQL."""
     async with AsyncConnectionPool(
-        site.database_url, min_size=1, max_size=1, kwargs={"autocommit": True}, configure=understand, open=False
+        site.database_url, min_size=1, max_size=1, kwargs={"autocommit": True}, open=False
     ) as pool:
         await pool.wait()
-        life = _Life(Queue(pool), Ledger(pool), Acceptor(pool), endpoint_id, size)
+        line, acceptor = Line(site.database_url, *CLAIMING, *MANY), Acceptor(site.database_url)
+        life = _Life(Queue(pool, line), Ledger(pool, line), acceptor, endpoint_id, size)
         await life.live(WARM, site)
         spent = await life.live(TIMES[size], site)
+        await line.close()
+        await acceptor.close()
     count = TIMES[size] * size
     return {phase: (here / count, there / count) for phase, (here, there) in spent.items()}
 
@@ -99,7 +102,7 @@ class _Life:
 
 
 def _request(endpoint_id: UUID) -> Accepted:
-    key = uuid4()
+    key, now = uuid4(), clock.now()
     return Accepted(
         id=key,
         account_id=ACCOUNT,
@@ -109,8 +112,8 @@ def _request(endpoint_id: UUID) -> Accepted:
         content_type="application/json",
         accept="",
         custom_attributes="",
-        accepted_at=clock.now(),
-        time_to_live=timedelta(hours=6),
+        accepted_at=now,
+        expires_at=now + timedelta(hours=6),
         timeout_seconds=900,
         output_location=f"s3://{BUCKET}/out/{key}.out",
         failure_location=f"s3://{BUCKET}/failed/{key}-error.out",

@@ -10,6 +10,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from tests.contract import openapi
 from tests.system.stack import Stack
 
 JSON_1_1 = "application/x-amz-json-1.1"
@@ -99,3 +100,13 @@ def open_invocation(stack: Stack, name: str, body: bytes, mode: str) -> socket.s
     headers["Host"] = f"127.0.0.1:{stack.port}"
     lines = "".join(f"{header}: {value}\r\n" for header, value in headers.items())
     return connection(stack, f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode() + body)
+
+
+def ask(stack: Stack, method: str, path: str, body: object = None) -> Answer:
+    """One signed request for a resource, whose answer must be one that the document describes."""
+    content = b"" if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"} if content else {}
+    answer = send(stack, method, path, signed(stack, method, path, headers, content), content)
+    if stack.judge is not None:
+        stack.judge.check(method, path, openapi.Answer(answer.status, answer.headers, answer.body))
+    return answer

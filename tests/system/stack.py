@@ -7,7 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +30,9 @@ FIRST, SECOND, PLENTY = "ml.g5.2xlarge", "ml.g4dn.xlarge", "ml.m5.large"
 CAPACITY = {FIRST: 0, SECOND: 3, PLENTY: 8}
 
 T = TypeVar("T")
+
+LOOKS_A_SECOND = 5
+"""How often the clients' waiters look; left to themselves they look twice a minute."""
 
 
 class Stack:
@@ -125,8 +129,8 @@ class Stack:
         with self.database() as connection:
             connection.execute("DELETE FROM fleet_capacitymark WHERE instance_type = %s", [instance_type])
 
-    def kill(self, name: str) -> int:
-        """Kill -9 the named process (all processes of it), whatever it is doing; returns how many there were."""
+    def pids(self, name: str) -> list[int]:
+        """The named process: all processes of it that run."""
         pattern = {
             "api": "controlplane.config.wsgi",
             "gateway": "controlplane.gateway",
@@ -135,16 +139,28 @@ class Stack:
             "valkey": "valkey-server",
             "postgres": "bin/postgres",
         }[name]
-        mark = f"HEADRACE_SUPERVISED={self.data_dir}".encode()
-        killed = 0
+        mark, found = f"HEADRACE_SUPERVISED={self.data_dir}".encode(), []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 if pattern.encode() in (folder / "cmdline").read_bytes() and mark in (folder / "environ").read_bytes():
-                    os.kill(int(folder.name), signal.SIGKILL)
-                    killed += 1
+                    found.append(int(folder.name))
             except OSError:
                 continue
-        return killed
+        return found
+
+    def kill(self, name: str) -> int:
+        """Kill -9 the named process (all processes of it), whatever it is doing; returns how many there were."""
+        return sum(_sent(pid, signal.SIGKILL) for pid in self.pids(name))
+
+    @contextmanager
+    def standing_still(self, name: str) -> Iterator[None]:
+        """The named process answers nobody and refuses nobody, as if the network were cut."""
+        pids = [pid for pid in self.pids(name) if _sent(pid, signal.SIGSTOP)]
+        try:
+            yield
+        finally:
+            for pid in pids:
+                _sent(pid, signal.SIGCONT)
 
     def live_instances(self) -> list[str]:
         """Types of the containers that run."""
@@ -158,6 +174,15 @@ class Stack:
                 return found
             pause.wait(0.1)
         raise AssertionError(f"not within {seconds} s")
+
+
+def _sent(pid: int, number: int) -> bool:
+    """Whether the signal reached somebody."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def create_endpoint(stack: Stack, name: str, **options: Any) -> None:
@@ -188,10 +213,15 @@ def create_endpoint(stack: Stack, name: str, **options: Any) -> None:
     sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name, Tags=tags)
 
 
+def within(seconds: int) -> dict[str, float]:
+    """The WaiterConfig of a wait of so long."""
+    return {"Delay": 1 / LOOKS_A_SECOND, "MaxAttempts": LOOKS_A_SECOND * seconds}
+
+
 def in_service(stack: Stack, name: str, seconds: int = 60) -> dict[str, Any]:
     """The endpoint's description once it is InService."""
     waiter = stack.client("sagemaker").get_waiter("endpoint_in_service")
-    waiter.wait(EndpointName=name, WaiterConfig={"Delay": 1, "MaxAttempts": seconds})
+    waiter.wait(EndpointName=name, WaiterConfig=within(seconds))
     described: dict[str, Any] = stack.client("sagemaker").describe_endpoint(EndpointName=name)
     return described
 
@@ -206,7 +236,7 @@ def delete_endpoint(stack: Stack, name: str) -> None:
     """Delete an endpoint with its configuration and model, and wait until it is gone."""
     sagemaker = stack.client("sagemaker")
     sagemaker.delete_endpoint(EndpointName=name)
-    sagemaker.get_waiter("endpoint_deleted").wait(EndpointName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+    sagemaker.get_waiter("endpoint_deleted").wait(EndpointName=name, WaiterConfig=within(60))
     sagemaker.delete_endpoint_config(EndpointConfigName=name)
     sagemaker.delete_model(ModelName=name)
 

@@ -1,57 +1,32 @@
 """After the acceptance, on a running Headrace: a failure put right and redriven, and a call that hangs and is cancelled."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.system.stack import Stack, create_endpoint, delete_endpoint, in_service, objects_of
-from tests.system.test_resource_paths import ask
+from tests.system.asynchronous import Accepted, accept, ends_of, found, queue_of
+from tests.system.raw import ask
+from tests.system.stack import Stack, objects_of
 
 NAME = "async-after"
 
 
 @pytest.fixture(scope="module")
-def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the container writes down of its calls."""
-    folder = tmp_path_factory.mktemp("journal")
-    for each in (folder, *folder.parents[:3]):
-        each.chmod(0o777)
-    return folder / "calls.jsonl"
-
-
-@pytest.fixture(scope="module")
 def endpoint(stack: Stack, bucket: str, journal: Path) -> Iterator[str]:
-    one_at_a_time = {"ClientConfig": {"MaxConcurrentInvocationsPerInstance": 1}}
-    environment = {"CHAOS_SINK": str(journal)}
-    create_endpoint(stack, NAME, bucket=bucket, environment=environment, asynchronous=one_at_a_time)
-    in_service(stack, NAME)
-    yield NAME
-    delete_endpoint(stack, NAME)
+    """Takes one call at a time."""
+    with queue_of(stack, NAME, bucket, journal) as name:
+        yield name
 
 
-def accept(stack: Stack, **members: Any) -> dict[str, Any]:
-    """One asynchronous request."""
-    answer: dict[str, Any] = stack.client("sagemaker-runtime").invoke_endpoint_async(EndpointName=NAME, **members)
-    return answer
-
-
-def found(stack: Stack, accepted: dict[str, Any]) -> dict[str, Any]:
-    """The request as the resource paths tell it."""
-    [row] = ask(stack, "GET", f"/api/v1/async-requests?InferenceId={accepted['InferenceId']}").document["AsyncRequests"]
-    return dict(row)
-
-
-def words(stack: Stack, accepted: dict[str, Any]) -> list[str]:
+def words(stack: Stack, accepted: Accepted) -> list[str]:
     """The words of its timeline."""
     told = ask(stack, "GET", f"/api/v1/async-requests/{found(stack, accepted)['RequestId']}").document
     return [step["Step"] for step in told["Timeline"]]
 
 
 def test_a_request_whose_input_was_missing_is_put_right_and_redriven(stack: Stack, endpoint: str, bucket: str) -> None:
-    accepted = accept(stack, InputLocation=f"s3://{bucket}/in/later.txt")
+    accepted = accept(stack, NAME, InputLocation=f"s3://{bucket}/in/later.txt")
     stack.wait(lambda: objects_of(stack, accepted)[1])
     row = stack.wait(lambda: (row := found(stack, accepted))["Status"] == "failed" and row)
     assert row["FailureKind"] == "input_missing"
@@ -78,9 +53,9 @@ def test_a_request_whose_input_was_missing_is_put_right_and_redriven(stack: Stac
 
 
 def test_a_call_that_hangs_is_cancelled_and_its_place_given_to_the_next(stack: Stack, endpoint: str, journal: Path) -> None:
-    hanging = accept(stack, Body=b"x", CustomAttributes="mode=hang:5")
+    hanging = accept(stack, NAME, b"x", "hang:5")
     running = stack.wait(lambda: (row := found(stack, hanging))["Status"] == "running" and row)
-    waiting = accept(stack, Body=b"next")
+    waiting = accept(stack, NAME, b"next")
     cancelled = ask(stack, "POST", f"/api/v1/async-requests/{running['RequestId']}/cancel")
     assert cancelled.status == 200
     assert stack.wait(lambda: objects_of(stack, waiting)[0], 10) == b"next"
@@ -89,12 +64,6 @@ def test_a_call_that_hangs_is_cancelled_and_its_place_given_to_the_next(stack: S
     assert b"The request was cancelled by" in failure
     assert stack.wait(lambda: (row := found(stack, hanging))["Status"] == "cancelled" and row)["Attempts"]
     # The container looks at its connection when it has done its work; then nobody was there any more.
-    stack.wait(lambda: ends_of(journal, hanging["InferenceId"]) == ["received", "client-abort"])
+    stack.wait(lambda: ends_of(journal, hanging) == ["received", "client-abort"])
     again = ask(stack, "POST", f"/api/v1/async-requests/{running['RequestId']}/redrive")
     assert (again.status, again.code) == (400, "ValidationException")
-
-
-def ends_of(journal: Path, inference_id: str) -> list[str]:
-    """How the container saw the calls of a request end."""
-    lines = map(json.loads, journal.read_text().splitlines())
-    return [line["event"] for line in lines if line.get("inference_id") == inference_id]

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.system.stack import Stack, create_endpoint, delete_endpoint, in_service, objects_of
+from tests.system.asynchronous import accept, outcome, queue_of
+from tests.system.stack import Stack, create_endpoint, delete_endpoint, in_service
 
 NAME = "async-cases"
 LIMIT = 128_000
@@ -17,25 +18,8 @@ LIMIT = 128_000
 
 @pytest.fixture(scope="module")
 def endpoint(stack: Stack, bucket: str) -> Iterator[str]:
-    create_endpoint(stack, NAME, bucket=bucket, asynchronous={"ClientConfig": {"MaxConcurrentInvocationsPerInstance": 1}})
-    in_service(stack, NAME)
-    yield NAME
-    delete_endpoint(stack, NAME)
-
-
-def _accept(stack: Stack, **members: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = stack.client("sagemaker-runtime").invoke_endpoint_async(EndpointName=NAME, **members)
-    return answer
-
-
-def _outcome(stack: Stack, accepted: dict[str, Any], seconds: float = 30) -> tuple[bytes | None, bytes | None]:
-    def look() -> tuple[bytes | None, bytes | None] | None:
-        found = objects_of(stack, accepted)
-        return found if found != (None, None) else None
-
-    found = stack.wait(look, seconds)
-    assert found is not None
-    return found
+    with queue_of(stack, NAME, bucket) as name:
+        yield name
 
 
 def _refusal(stack: Stack, **members: Any) -> str:
@@ -48,22 +32,24 @@ def _refusal(stack: Stack, **members: Any) -> str:
 
 
 def test_the_answer_names_id_and_places(stack: Stack, endpoint: str, bucket: str) -> None:
-    accepted = _accept(stack, Body=b"{}", InferenceId="my-id-1")
+    accepted = accept(stack, NAME, b"{}", InferenceId="my-id-1")
     assert accepted["ResponseMetadata"]["HTTPStatusCode"] == 202
     assert accepted["InferenceId"] == "my-id-1"
     assert accepted["OutputLocation"].startswith(f"s3://{bucket}/out/")
     assert accepted["FailureLocation"].startswith(f"s3://{bucket}/failed/")
-    assert _outcome(stack, accepted) == (b"{}", None)
+    assert outcome(stack, accepted) == (b"{}", None)
 
 
-@pytest.mark.parametrize("body", [b" ", os.urandom(LIMIT), "\u00e9".encode() * (LIMIT // 2)])
+@pytest.mark.parametrize(
+    "body", [b" ", os.urandom(LIMIT), "\u00e9".encode() * (LIMIT // 2)], ids=["a space", "bytes", "characters"]
+)
 def test_a_body_up_to_the_limit_reaches_the_container_whole(stack: Stack, endpoint: str, body: bytes) -> None:
-    output, _ = _outcome(stack, _accept(stack, Body=body, CustomAttributes="mode=sha"))
+    output, _ = outcome(stack, accept(stack, NAME, body, "sha"))
     assert output is not None
     assert json.loads(output) == {"length": len(body), "sha256": hashlib.sha256(body).hexdigest()}
 
 
-@pytest.mark.parametrize("body", [b"a" * (LIMIT + 1), "\u00e9".encode() * (LIMIT // 2 + 1)])
+@pytest.mark.parametrize("body", [b"a" * (LIMIT + 1), "\u00e9".encode() * (LIMIT // 2 + 1)], ids=["bytes", "characters"])
 def test_a_body_over_the_limit_is_refused_at_once(stack: Stack, endpoint: str, body: bytes) -> None:
     assert f"{LIMIT} bytes" in _refusal(stack, Body=body)
 
@@ -76,14 +62,9 @@ def test_exactly_one_source_is_wanted(stack: Stack, endpoint: str) -> None:
 
 
 def test_the_members_reach_the_container_and_its_type_the_object(stack: Stack, endpoint: str) -> None:
-    accepted = _accept(
-        stack,
-        Body=b"a,b",
-        ContentType="text/csv; header=present",
-        Accept="application/x-npy",
-        CustomAttributes="mode=headers",
-    )
-    output, _ = _outcome(stack, accepted)
+    members = {"ContentType": "text/csv; header=present", "Accept": "application/x-npy"}
+    accepted = accept(stack, NAME, b"a,b", "headers", **members)
+    output, _ = outcome(stack, accepted)
     assert output is not None
     seen = json.loads(output)
     assert seen["content-type"] == "text/csv; header=present"
@@ -94,8 +75,8 @@ def test_the_members_reach_the_container_and_its_type_the_object(stack: Stack, e
 
 
 def test_one_inference_id_used_twice_keeps_both_results(stack: Stack, endpoint: str) -> None:
-    accepted = [_accept(stack, Body=body, InferenceId="../twice") for body in (b"one", b"two")]
-    assert [_outcome(stack, each) for each in accepted] == [(b"one", None), (b"two", None)]
+    accepted = [accept(stack, NAME, body, InferenceId="../twice") for body in (b"one", b"two")]
+    assert [outcome(stack, each) for each in accepted] == [(b"one", None), (b"two", None)]
 
 
 @pytest.mark.parametrize("extension", ["..", "../../x", "a/../b", "a/./b", "a//b", "s3://other"])
@@ -104,9 +85,9 @@ def test_an_extension_never_leaves_the_output_path(stack: Stack, endpoint: str, 
 
 
 def test_extension_and_filename_shape_the_place(stack: Stack, endpoint: str, bucket: str) -> None:
-    accepted = _accept(stack, Body=b"x", S3OutputPathExtension="/a/b/", Filename="r.json")
+    accepted = accept(stack, NAME, b"x", S3OutputPathExtension="/a/b/", Filename="r.json")
     assert accepted["OutputLocation"] == f"s3://{bucket}/out/a/b/r.json"
-    assert _outcome(stack, accepted) == (b"x", None)
+    assert outcome(stack, accepted) == (b"x", None)
 
 
 @pytest.mark.parametrize("filename", ["..", ".a", "a..b", "a.b.c", "a/b", "x" * 33])
@@ -142,7 +123,7 @@ def test_limits_are_kept(stack: Stack, endpoint: str, members: dict[str, Any]) -
     ],
 )
 def test_a_failure_is_told_once_in_its_place(stack: Stack, endpoint: str, mode: str, words: bytes) -> None:
-    output, failure = _outcome(stack, _accept(stack, Body=b"x", CustomAttributes=f"mode={mode}"))
+    output, failure = outcome(stack, accept(stack, NAME, b"x", mode))
     assert output is None
     assert failure is not None
     assert words in failure
@@ -151,19 +132,19 @@ def test_a_failure_is_told_once_in_its_place(stack: Stack, endpoint: str, mode: 
 
 @pytest.mark.parametrize("mode", ["hang:600", "drip"])
 def test_the_time_allowed_is_for_the_whole_call_and_frees_the_slot(stack: Stack, endpoint: str, mode: str) -> None:
-    slow = _accept(stack, Body=b"x", CustomAttributes=f"mode={mode}", InvocationTimeoutSeconds=2)
-    behind = [_accept(stack, Body=b"next") for _ in range(3)]
-    assert [_outcome(stack, each, 15) for each in behind] == [(b"next", None)] * 3
-    output, failure = _outcome(stack, slow, 15)
+    slow = accept(stack, NAME, b"x", mode, InvocationTimeoutSeconds=2)
+    behind = [accept(stack, NAME, b"next") for _ in range(3)]
+    assert [outcome(stack, each, 15) for each in behind] == [(b"next", None)] * 3
+    output, failure = outcome(stack, slow, 15)
     assert output is None
     assert failure == b"The model gave no whole answer within 2 s (InvocationTimeoutSeconds)."
 
 
 def test_a_container_that_dies_costs_its_own_request_alone(stack: Stack, endpoint: str) -> None:
-    deadly = _accept(stack, Body=b"x", CustomAttributes="mode=crash")
-    behind = [_accept(stack, Body=b"fine") for _ in range(10)]
-    assert [_outcome(stack, each, 90) for each in behind] == [(b"fine", None)] * 10
-    output, failure = _outcome(stack, deadly, 90)
+    deadly = accept(stack, NAME, b"x", "crash")
+    behind = [accept(stack, NAME, b"fine") for _ in range(10)]
+    assert [outcome(stack, each, 90) for each in behind] == [(b"fine", None)] * 10
+    output, failure = outcome(stack, deadly, 90)
     assert output is None
     assert failure is not None
     assert b"It was tried 3 times." in failure

@@ -12,7 +12,8 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from tests.system.stack import Stack, create_endpoint, in_service, objects_of
+from tests.system.asynchronous import outcome
+from tests.system.stack import Stack, create_endpoint, in_service
 
 BUCKET = "outside"
 
@@ -67,10 +68,6 @@ def stack(cloud: str) -> Iterator[Stack]:
         shutil.rmtree(data_dir, ignore_errors=True)
 
 
-def _outcome(stack: Stack, accepted: dict[str, Any]) -> tuple[bytes | None, bytes | None]:
-    return stack.wait(lambda: None if (found := objects_of(stack, accepted)) == (None, None) else found) or (None, None)
-
-
 def test_topics_hear_of_the_endpoint_and_of_each_outcome(stack: Stack, cloud: str) -> None:
     done, broken = Heard(cloud, "done"), Heard(cloud, "broken")
     notification = {
@@ -121,11 +118,11 @@ def test_an_endpoint_asleep_is_woken_by_a_payload_in_the_store(stack: Stack) -> 
     body = bytes(range(256)) * 40_000
     stack.client("s3").put_object(Bucket=BUCKET, Key="in/large", Body=body)
     accepted = runtime.invoke_endpoint_async(EndpointName="sleeper", InputLocation=f"s3://{BUCKET}/in/large")
-    output, failure = _outcome(stack, accepted)
+    output, failure = outcome(stack, accepted)
     assert failure is None
     assert output == body
     missing = runtime.invoke_endpoint_async(EndpointName="sleeper", InputLocation=f"s3://{BUCKET}/in/missing")
-    output, failure = _outcome(stack, missing)
+    output, failure = outcome(stack, missing)
     assert output is None
     assert b"There is no object" in (failure or b"")
 

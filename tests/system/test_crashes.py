@@ -5,16 +5,26 @@ import os
 import pytest
 
 from tests.system.stack import FIRST, SECOND, Stack, counts_of, create_endpoint, delete_endpoint, in_service, objects_of
+from workers.invocations.plan import ABANDONED_TEXT
 
 PROCESSES = ["api", "worker", "scheduler", "valkey", "postgres", "gateway"]
 
 
 def _state_of(stack: Stack, inference_id: str) -> str:
-    query = "SELECT state FROM invocations_asyncinvocation WHERE inference_id = %s"
+    return str(_row_of(stack, inference_id)[0])
+
+
+def _retries_of(stack: Stack, inference_id: str) -> list[str]:
+    """Why the request was tried again, each time."""
+    return [detail for _, step, _, detail in _row_of(stack, inference_id)[1] if step == "retried"]
+
+
+def _row_of(stack: Stack, inference_id: str) -> tuple[str, list[tuple[str, str, int, str]]]:
+    """Its state and its timeline."""
+    query = "SELECT state, timeline FROM invocations_asyncinvocation WHERE inference_id = %s"
     with stack.database() as connection:
-        rows = connection.execute(query, [inference_id]).fetchall()
-    assert len(rows) == 1
-    return str(rows[0][0])
+        [row] = connection.execute(query, [inference_id]).fetchall()
+    return row[0], row[1]
 
 
 @pytest.mark.parametrize("victim", PROCESSES)
@@ -35,6 +45,8 @@ def test_killed_while_an_endpoint_is_created_and_while_a_call_runs(stack: Stack,
     output, failure = stack.wait(lambda: stack.is_ready and _outcome(stack, accepted), 60)
     assert (output, failure) == (body, None)
     assert stack.wait(lambda: _state_of(stack, accepted["InferenceId"]) == "completed")
+    if victim != "worker":  # who lives goes on with what it runs, and leaves it to nobody
+        assert ABANDONED_TEXT not in _retries_of(stack, accepted["InferenceId"])
 
     delete_endpoint(stack, name)
     assert stack.wait(lambda: not stack.live_instances())

@@ -1,21 +1,9 @@
 """The resource paths through the front door of a running Headrace, signed by botocore."""
 
-import json
 from typing import Any
 
-from tests.contract import openapi
-from tests.system.raw import Answer, send, signed
+from tests.system.raw import Answer, ask, send
 from tests.system.stack import FIRST, SECOND, Stack, create_endpoint, delete_endpoint, in_service
-
-
-def ask(stack: Stack, method: str, path: str, body: object = None) -> Answer:
-    """One signed request for a resource, whose answer must be one that the document describes."""
-    content = b"" if body is None else json.dumps(body).encode()
-    headers = {"Content-Type": "application/json"} if content else {}
-    answer = send(stack, method, path, signed(stack, method, path, headers, content), content)
-    if stack.judge is not None:
-        stack.judge.check(method, path, openapi.Answer(answer.status, answer.headers, answer.body))
-    return answer
 
 
 def preview(stack: Stack, variant: dict[str, Any]) -> Answer:

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Min
+from django.db.models.functions import Greatest
 
 from controlplane.config.operations import MODULES
 from controlplane.endpoints.models import Endpoint
@@ -84,10 +86,19 @@ class Plane:
 
     def settle(self, seconds: float = 5.0, step: float = 0.25) -> None:
         """Let time pass and work on whatever is due, as the scan does; no message is involved."""
+        due: datetime | None = self.clock.now()
         for _ in range(int(seconds / step) + 1):
-            for endpoint_id, _due in due_endpoints(self.clock.now(), 100):
-                reconcile(endpoint_id)
+            if due and due <= self.clock.now():
+                for endpoint_id, _due in due_endpoints(self.clock.now(), 100):
+                    reconcile(endpoint_id)
+                due = self._next_due()
             self.clock.step(step)
+
+    @staticmethod
+    def _next_due() -> datetime | None:
+        """When there is something to do again; until then a scan would find nothing, so none need be made."""
+        times = Endpoint.objects.annotate(at=Greatest("look_again_at", "claim_expires_at")).order_by("at")
+        return times.values_list("at", flat=True).first()
 
     def status(self, name: str = "e") -> str:
         """The endpoint's status word."""

@@ -41,6 +41,9 @@ from workers.invocations.plan import (
 
 PIECE_BYTES = 256 * 1024
 
+CONTENT_TYPE_LIMIT = 1024
+"""Of an answer's, as of a request's. S3 takes 2 KB of such headers together; one that is longer costs no answer."""
+
 Spool = Callable[[], IO[bytes]]
 """Makes an empty file."""
 
@@ -138,9 +141,9 @@ def _answered(leased: Leased, status: int, headers: Headers, body: IO[bytes] | b
 
 
 def _content_type(headers: Headers) -> str:
-    """The answer's content type, if it can be kept as an object's: stores take ASCII only."""
+    """The answer's content type, if it can be kept as an object's: stores take ASCII only, and not much of it."""
     text = next((value for name, value in headers if name == b"content-type"), b"").decode("latin-1")
-    return text if text.isascii() and text.isprintable() else ""
+    return text if text.isascii() and text.isprintable() and len(text) <= CONTENT_TYPE_LIMIT else ""
 
 
 def _headers(leased: Leased) -> Headers:

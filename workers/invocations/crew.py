@@ -3,6 +3,7 @@
     taken ----> runs at an instance ----> its slot is free (the model has answered) ----> it leaves
           \\---> tells a failure for which no model is asked, in a place of its own ----> it leaves
 
+One that leaves by a fault, or is stopped with the worker, has no outcome: it is `abandoned`, for others to take.
 Whoever is told of free slots and of leaving (the appetite) decides when more is claimed.
 """
 
@@ -28,7 +29,10 @@ TELLING_LIMIT = 200
 """Failures, decided without a model, that are told at once; they have places of their own."""
 
 GRACE_SECONDS = 10.0
-"""How long invocations that run when the worker is stopped may take to end; others' leases then expire."""
+"""How long invocations that run when the worker is stopped may take to end; the others are abandoned."""
+
+STOP_SECONDS = 1.0
+"""How long those may take to notice it."""
 
 AWAY = (psycopg.Error, PoolTimeout, OSError)
 """What the database's absence looks like."""
@@ -39,7 +43,10 @@ Run = Callable[[Leased, str, Call], Awaitable[None]]
 
 
 class Crew:
-    """Runs leased requests by `run`; calls `left` whenever one has left or a slot is free."""
+    """Runs leased requests by `run`; calls `left` whenever one has left or a slot is free.
+
+    `abandoned` are the leases of those that have left without an outcome, until somebody has given them back.
+    """
 
     def __init__(self, run: Run, appetite: Appetite, left: Callable[[], None]) -> None:
         self._run = run
@@ -49,6 +56,7 @@ class Crew:
         self._held: Counter[UUID] = Counter()
         self._slotless: set[asyncio.Task[None]] = set()
         self._telling = 0
+        self.abandoned: list[Leased] = []
 
     @property
     def size(self) -> int:
@@ -102,8 +110,11 @@ class Crew:
         """Wait until all have left, or their grace is over."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=GRACE_SECONDS)
-        for task in list(self._tasks):
-            task.cancel()
+        if late := dict(self._tasks):
+            self.abandoned.extend(late.values())
+            for task in late:
+                task.cancel()
+            await asyncio.wait(late, timeout=STOP_SECONDS)
 
     def _start(self, leased: Leased, address: str, call: Call, leaves: "Callable[[asyncio.Task[None]], None]") -> None:
         task = asyncio.create_task(self._run_one(leased, address, call))
@@ -114,7 +125,8 @@ class Crew:
         try:
             await self._run(leased, address, call)
         except AWAY as error:
-            log.warning("invocation %s: the database was away, its lease will expire: %s", leased.id, error)
+            log.warning("invocation %s: what became of it could not be written: %s", leased.id, error)
+            self.abandoned.append(leased)
 
     def _let_go(self, task: "asyncio.Task[None]") -> None:
         leased, now = self._ended(task), clock.monotonic()
@@ -138,4 +150,5 @@ class Crew:
         leased = self._tasks.pop(task)
         if not task.cancelled() and task.exception() is not None:
             log.error("invocation %s failed in the dispatcher", leased.id, exc_info=task.exception())
+            self.abandoned.append(leased)
         return leased

@@ -7,6 +7,7 @@ invocation of an hour costs a coroutine, not a slot of the worker.
 
 import asyncio
 import logging
+from contextlib import suppress
 from math import inf
 from uuid import UUID
 
@@ -16,21 +17,25 @@ from psycopg_pool import AsyncConnectionPool
 from controlplane.core import clock
 from controlplane.gateway import counting
 from controlplane.invocations.accept import CANCELLED_NOTICE, CHANNEL
-from controlplane.invocations.arrays import understand
+from controlplane.invocations.line import Line
 from controlplane.observability.heartbeats import process_id
 from controlplane.routing.upstream import UpstreamClient
 from workers.invocations import measures
 from workers.invocations.appetite import Appetite
 from workers.invocations.crew import AWAY, Crew
-from workers.invocations.doorbell import Doorbell
+from workers.invocations.doorbell import Doorbell, tell
+from workers.invocations.given_back import give_back
 from workers.invocations.inputs import Https, Inputs
 from workers.invocations.known_routes import KnownRoutes
 from workers.invocations.leased import Leased
-from workers.invocations.ledger import Ledger
+from workers.invocations.ledger import MANY
 from workers.invocations.notifier import Notifier
 from workers.invocations.outbox import Outbox
 from workers.invocations.outcomes import Outcomes
-from workers.invocations.queue import RENEW_SECONDS, Queue, Waiting
+from workers.invocations.patient import PatientLedger
+from workers.invocations.queue import CLAIMING, RENEW_SECONDS, Queue, Waiting
+from workers.invocations.reach import NOTICE as UNREACHED_NOTICE
+from workers.invocations.reach import Reach
 from workers.invocations.redrive import Redriver
 from workers.invocations.run import Runner
 from workers.invocations.statements import CLAIM_LIMIT
@@ -54,16 +59,19 @@ class Dispatcher:
     def __init__(self) -> None:
         env = settings.HEADRACE
         # Claims and outcomes have a connection each, which keeps the plans of their statements and waits for nobody else.
-        self._pools = [_pool(env.database_url, size) for size in (POOL_SIZE, 1, 1)]
-        self._pool, for_claims, for_outcomes = self._pools
-        self._queue, self._ledger = Queue(self._pool, for_claims), Ledger(self._pool, for_outcomes)
+        self._pool = _pool(env.database_url)
+        self._routes = KnownRoutes()
+        for_claims = Line(env.database_url, *CLAIMING, lost=self._routes.forget)
+        for_outcomes = Line(env.database_url, *MANY)
+        self._lines = (for_claims, for_outcomes)
+        self._queue, self._ledger = Queue(self._pool, for_claims), PatientLedger(self._pool, for_outcomes)
         self._doorbell = Doorbell(env.database_url, CHANNEL, self._rung)
         self._upstream = UpstreamClient()
         self._counts, self._measures = counting.Counts("dispatcher"), measures.Measures()
         self._store, self._topics = Store(env.s3_endpoint_url, env.region), Topics(env.sns_endpoint_url, env.region)
         self._notifier = Notifier(Outbox(self._pool), self._topics, self._measures)
         self._wake = asyncio.Event()
-        self._appetite, self._routes = Appetite(), KnownRoutes()
+        self._appetite, self._reach = Appetite(), Reach()
         self._crew = Crew(self._run_leased, self._appetite, self._wake.set)
         told, freed = self._notifier.wake, self._crew.freed
         self._runner = Runner(
@@ -73,6 +81,8 @@ class Dispatcher:
             self._upstream,
             self._counts,
             self._measures,
+            self._reach,
+            lambda instance_id: tell(self._pool, CHANNEL, f"{UNREACHED_NOTICE}{instance_id}"),
         )
         self._is_stopping = False
         self._turn = 0
@@ -85,8 +95,9 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Work until stopped; a database that is away is waited for."""
-        for pool in self._pools:
-            await pool.open(wait=False)
+        await self._pool.open(wait=False)
+        for line in self._lines:
+            line.open()
         beside = [
             asyncio.create_task(self._doorbell.run()),
             asyncio.create_task(counting.report(self._counts, self._pool)),
@@ -103,6 +114,8 @@ class Dispatcher:
                     await asyncio.sleep(AGAIN_SECONDS)
                 await self._pause()
             await self._crew.let_end()
+            with suppress(*AWAY):  # then the leases run out
+                await self._give_back()
         finally:
             for task in beside:
                 task.cancel()
@@ -112,14 +125,15 @@ class Dispatcher:
             self._upstream.close()
             self._store.close()
             self._topics.close()
-            for pool in self._pools:
-                await pool.close()
+            for line in self._lines:
+                await line.close()
+            await self._pool.close()
 
     async def _round(self) -> None:
         """Claim from the endpoints that are named, and renew; every second look through all of them, and at the rest."""
         if clock.monotonic() < self._scan_at:
-            for endpoint_id in self._appetite.take():
-                await self._claim(endpoint_id)
+            for endpoint_id, request_id in self._appetite.take().items():
+                await self._claim(endpoint_id, request_id)
             await self._keep_leases()
             return
         self._scan_at = clock.monotonic() + SCAN_SECONDS
@@ -138,17 +152,27 @@ class Dispatcher:
             await self._serve(waiting)
 
     async def _do_chores(self) -> None:
-        """Take back what dead workers held, and tell the failures that time or an earlier attempt decided."""
+        """Take back what dead workers held, give back what is not worked on here, and tell the failures that time or an
+        earlier attempt decided.
+        """
+        await self._give_back()
         await self._queue.reclaim(RECLAIM_BATCH)
         for claim in (self._queue.claim_expired, self._queue.claim_decided):
             if room := self._crew.room_to_tell:
                 self._crew.tell(await claim(room))
 
+    async def _give_back(self) -> None:
+        """Give back what is leased and not worked on."""
+        abandoned, unheard = self._crew.abandoned.copy(), self._queue.unheard
+        if abandoned or unheard:
+            await give_back(self._pool, abandoned, unheard)
+            del self._crew.abandoned[: len(abandoned)]
+
     async def _beat(self) -> None:
-        """Say that this loop makes progress."""
+        """Say that this loop makes progress, and hear what time it is."""
         if clock.monotonic() >= self._beat_at:
             self._beat_at = clock.monotonic() + BEAT_SECONDS
-            await self._queue.beat(process_id())
+            clock.told(await self._queue.beat(process_id()))
 
     async def _keep_leases(self) -> None:
         """Renew what runs here; what was lost meanwhile is somebody else's and stops."""
@@ -166,13 +190,19 @@ class Dispatcher:
         elif room := self._crew.room_to_tell:
             self._crew.tell(await self._queue.claim_of_deleted(waiting.endpoint_id, room))
 
-    async def _claim(self, endpoint_id: UUID) -> None:
-        """Claim what there is room for, and start it."""
+    async def _claim(self, endpoint_id: UUID, request_id: UUID | None = None) -> None:
+        """Claim what there is room for, and start it; at an endpoint of which nothing runs here, the request that waits
+        alone, where it is known."""
         room = min(self._crew.room(endpoint_id), CLAIM_LIMIT)
         if room <= 0:
             self._appetite.starve(endpoint_id)
             return
-        claimed = await self._queue.claim(endpoint_id, room, self._routes.revision(endpoint_id))
+        shunned = self._reach.shunned(clock.monotonic())
+        claimed, known = [], self._routes.revision(endpoint_id)
+        if request_id and not self._crew.held(endpoint_id) and (at := self._routes.first_open(endpoint_id, shunned)):
+            claimed = await self._queue.claim_alone(endpoint_id, request_id, at, known)
+        if not claimed:
+            claimed = await self._queue.claim(endpoint_id, room, known, shunned)
         for leased in claimed:
             route, variant, address = self._routes.place(leased)
             self._crew.take(leased, address, counting.Call(clock.monotonic(), route, variant, is_async=True))
@@ -200,26 +230,26 @@ class Dispatcher:
                 return
 
     def _rung(self, notice: str) -> None:
-        """Something was queued at the endpoint that the notice names, or anywhere; or a running request was cancelled."""
+        """Something was queued at the endpoint that the notice names, or anywhere, a running request was cancelled, or an
+        instance could not be reached.
+        """
         now = clock.monotonic()
         try:
-            endpoint_id = UUID(notice)
+            endpoint, _, request = notice.partition(" ")
+            endpoint_id, request_id = UUID(endpoint), UUID(request) if request else None
         except ValueError:
+            if notice.startswith(UNREACHED_NOTICE):
+                self._reach.failed(UUID(notice.removeprefix(UNREACHED_NOTICE)), now)
+                return
             if notice == CANCELLED_NOTICE:
                 self._renew_at = now  # whoever runs the cancelled request has lost its lease
             self._scan_at = now
         else:
-            self._appetite.told(endpoint_id, held=self._crew.held(endpoint_id), now=now)
+            self._appetite.told(endpoint_id, held=self._crew.held(endpoint_id), now=now, request_id=request_id)
         self._wake.set()
 
 
-def _pool(database_url: str, size: int) -> AsyncConnectionPool:
+def _pool(database_url: str) -> AsyncConnectionPool:
     return AsyncConnectionPool(
-        database_url,
-        min_size=1,
-        max_size=size,
-        open=False,
-        timeout=5,
-        kwargs={"autocommit": True},
-        configure=understand,
+        database_url, min_size=1, max_size=POOL_SIZE, open=False, timeout=5, kwargs={"autocommit": True}
     )

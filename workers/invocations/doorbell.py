@@ -1,6 +1,6 @@
 """Hearing that something was queued: PostgreSQL's notifications, read as they arrive on a connection of their own.
 
-A notification is a hint: one that is lost only delays work to the next scan.
+A notification is a hint: one that is lost only delays work to the next scan. `tell` gives one to all that listen.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ from collections.abc import Callable
 import psycopg
 from psycopg import AsyncConnection, sql
 from psycopg.pq.abc import PGconn
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 AGAIN_SECONDS = 1.0
 
@@ -41,17 +42,32 @@ class Doorbell:
             await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
             self._rung("")
             lost: asyncio.Future[None] = loop.create_future()
-            loop.add_reader(connection.fileno(), self._read, connection.pgconn, lost)
+            # Kept from here on: of a connection that is lost libpq has closed the socket, and knows its number no more.
+            socket = connection.fileno()
+            loop.add_reader(socket, self._read, socket, connection.pgconn, lost)
             try:
                 await lost
             finally:
-                loop.remove_reader(connection.fileno())
+                if not lost.done() or lost.cancelled():
+                    loop.remove_reader(socket)
 
-    def _read(self, connection: PGconn, lost: "asyncio.Future[None]") -> None:
+    def _read(self, socket: int, connection: PGconn, lost: "asyncio.Future[None]") -> None:
         try:
             connection.consume_input()
             while notice := connection.notifies():
                 self._rung(notice.extra.decode())
         except psycopg.Error as error:
+            # Before anything else happens: the next socket that is opened gets the same number, and a loop that still
+            # watches the old one would never hear of it.
+            asyncio.get_running_loop().remove_reader(socket)
             if not lost.done():
                 lost.set_exception(error)
+
+
+async def tell(pool: AsyncConnectionPool, channel: str, notice: str) -> None:
+    """Notify everybody who listens to the channel, if the database is there."""
+    try:
+        async with pool.connection() as connection:
+            await connection.execute("SELECT pg_notify(%s, %s)", [channel, notice])
+    except (psycopg.Error, PoolTimeout, OSError) as error:
+        log.warning("nobody was told %r: %s", notice, error)

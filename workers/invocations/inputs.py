@@ -77,7 +77,10 @@ class Https:
         with closing(self._open(host, self._addresses(host), target_of(parts))) as answer:
             _check_status(answer.status, host)
             try:
-                yield from answer.stream(CHUNK_BYTES, decode_content=False)
+                # What has arrived, however little: a read that waits for a whole chunk would let a host that drips keep
+                # this thread for as long as it likes.
+                while chunk := answer.read1(CHUNK_BYTES, decode_content=False):
+                    yield chunk
             except HTTPError as error:
                 raise InputAway(f"{host} broke off: {error}") from error
 
@@ -141,13 +144,17 @@ def _threads() -> ThreadPoolExecutor:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Fetches payloads of at most `limit_bytes`, THREADS at a time."""
+    """Fetches payloads of at most `limit_bytes`, THREADS from the store and as many from hosts at a time.
+
+    Hosts that are slow keep only those waiting whose payloads are on hosts.
+    """
 
     store: Store
     https: Https
     limit_bytes: int
     whole_seconds: float = WHOLE_SECONDS
     threads: ThreadPoolExecutor = field(default_factory=_threads)
+    host_threads: ThreadPoolExecutor = field(default_factory=_threads)
 
     async def fetch(self, location: str, into: IO[bytes]) -> int:
         """Write the payload into `into`, and leave that at its start; returns its size in bytes.
@@ -156,8 +163,9 @@ class Inputs:
         """
         stopping = _Flag()
         try:
+            threads = self.threads if location.startswith("s3://") else self.host_threads
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self.threads, self._fetch, location, into, stopping)
+            return await loop.run_in_executor(threads, self._fetch, location, into, stopping)
         finally:
             stopping.is_set = True
 

@@ -1,5 +1,6 @@
 """The routing documents that claims brought along, so that the next claim need not bring them again."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -19,9 +20,17 @@ class Place(NamedTuple):
     address: str
 
 
+class VariantTarget(NamedTuple):
+    """An instance of a variant."""
+
+    variant: str
+    instance_id: UUID
+
+
 @dataclass(frozen=True)
 class _Known:
     revision: int
+    variants: tuple[VariantRoute, ...]
     places: dict[str, Place]
 
 
@@ -35,6 +44,26 @@ class KnownRoutes:
         """That of the document that is known, 0 for none."""
         known = self._known.get(endpoint_id)
         return known.revision if known else 0
+
+    def forget(self) -> None:
+        """Know nothing more: a database that was away may be another one now (a standby that took over, a backup that was
+        restored), whose revisions name other documents."""
+        self._known.clear()
+
+    def first_open(self, endpoint_id: UUID, shunned: Collection[UUID]) -> VariantTarget | None:
+        """An instance that takes requests, of an endpoint known to have one variant; None where a claim has to choose."""
+        known = self._known.get(endpoint_id)
+        variants = known.variants if known else ()
+        if len(variants) != 1:
+            return None
+        return next(
+            (
+                VariantTarget(variants[0].name, UUID(target.instance_id))
+                for target in variants[0].targets
+                if not target.is_draining and UUID(target.instance_id) not in shunned
+            ),
+            None,
+        )
 
     def place(self, leased: Leased) -> Place:
         """Where it is to run: the instance that its claim chose."""
@@ -54,5 +83,5 @@ class KnownRoutes:
             for variant in route.variants
             for target in variant.targets
         }
-        known = self._known[leased.endpoint_id] = _Known(leased.revision, places)
+        known = self._known[leased.endpoint_id] = _Known(leased.revision, route.variants, places)
         return known

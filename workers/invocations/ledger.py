@@ -6,7 +6,6 @@
 Connections of the pool are in autocommit, so that one statement is one transaction and one round trip.
 """
 
-import asyncio
 import json
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,8 +15,7 @@ from psycopg import DataError, IntegrityError, InternalError
 from psycopg_pool import AsyncConnectionPool
 
 from controlplane.core import clock
-from controlplane.invocations import columns
-from controlplane.invocations.arrays import Array
+from controlplane.invocations.line import Line
 from controlplane.invocations.messages import Note
 from controlplane.invocations.steps_sql import appended
 from workers.invocations import late
@@ -33,19 +31,18 @@ GATHER_SECONDS = 0.010
 REFUSALS = (DataError, IntegrityError, InternalError)
 """What the database says of a row that it cannot take."""
 
+MANY = (statements.MADE, statements.RENEW)
+
 _dumps = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 
 class Ledger:
-    """The outcomes of this database's requests, as one worker writes them; `for_many` has the connection for statements
-    over many of them, where it has its own.
-    """
+    """The outcomes of this database's requests, as one worker writes them; `for_many` knows the statements of MANY."""
 
-    def __init__(self, pool: AsyncConnectionPool, for_many: AsyncConnectionPool | None = None) -> None:
+    def __init__(self, pool: AsyncConnectionPool, for_many: Line) -> None:
         self._pool = pool
-        self._for_many = for_many or pool
+        self._for_many = for_many
         self._ending: set[UUID] = set()
-        self._turns = asyncio.Lock()
         self._together = Together(self._write, limit=WRITE_BATCH, refusals=REFUSALS, gather_seconds=GATHER_SECONDS)
 
     def is_ending(self, leased: Leased) -> bool:
@@ -55,9 +52,7 @@ class Ledger:
     async def renew(self, held: Sequence[Leased]) -> set[tuple[UUID, UUID]]:
         """Extend these leases; returns those that were still held, as id and token: one request may be leased anew."""
         params = {**_leases(held), "lease_expires_at": lease_end()}
-        async with self._turns, self._for_many.connection() as connection:
-            done = await connection.execute(statements.RENEW, params)
-            return {(row[0], row[1]) for row in await done.fetchall()}
+        return {(row[0], row[1]) for row in await self._for_many.ask((statements.RENEW, params))}
 
     async def start_storing(self, leased: Leased, sent: Noted, answered: Noted) -> bool:
         """Commit the intent to write the output object, and free the instance's slot."""
@@ -103,16 +98,14 @@ class Ledger:
         notes = [(each.leased.id, note.topic, note.message) for each in made for note in each.notes]
         params = {
             **_leases([each.leased for each in made]),
-            "steps": Array(columns.documents([_dumps(each.steps) for each in made])),
-            "ended": Array(columns.integers([each.has_ended for each in made])),
+            "steps": [_dumps(each.steps) for each in made],
+            "ended": [each.has_ended for each in made],
             "now": clock.now(),
-            "told": Array(columns.uuids([note[0] for note in notes])),
-            "topics": Array(columns.texts([note[1] for note in notes])),
-            "messages": Array(columns.texts([note[2] for note in notes])),
+            "told": [note[0] for note in notes],
+            "topics": [note[1] for note in notes],
+            "messages": [note[2] for note in notes],
         }
-        async with self._turns, self._for_many.connection() as connection:
-            done = await connection.execute(statements.MADE, params, prepare=True)
-            written = set(await done.fetchall())
+        written = set(await self._for_many.ask((statements.MADE, params)))
         return [(each.leased.id, each.leased.lease_token) in written for each in made]
 
     async def _update(self, statement: str, leased: Leased, **params: object) -> bool:
@@ -122,5 +115,4 @@ class Ledger:
 
 
 def _leases(held: Sequence[Leased]) -> dict[str, object]:
-    ids, tokens = [each.id for each in held], [each.lease_token for each in held]
-    return {"ids": Array(columns.uuids(ids)), "tokens": Array(columns.uuids(tokens))}
+    return {"ids": [each.id for each in held], "tokens": [each.lease_token for each in held]}

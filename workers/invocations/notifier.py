@@ -37,7 +37,7 @@ class Notifier:
         self._wake.set()
 
     async def run(self) -> None:
-        """Send what is due, until cancelled; a database that is away is waited for."""
+        """Send what is due, until cancelled; a database that is away is waited for, and no message ends the loop."""
         while True:
             self._wake.clear()
             try:
@@ -45,6 +45,8 @@ class Notifier:
                     continue
             except (psycopg.Error, PoolTimeout, OSError) as error:
                 log.warning("the outbox cannot be reached, trying again: %s", error)
+            except Exception:
+                log.exception("a message could not be handled; it is due again when its lease is over")
             await self._pause()
 
     async def send_due(self) -> int:

@@ -7,7 +7,7 @@ Only what reached the model is an attempt. A payload that cannot be fetched now 
 wait in the queue; an answer that the store does not take now is kept and offered again (`store_pause`, `storing_until`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -97,6 +97,11 @@ def after_no_connection(why: str, now: datetime) -> Retry:
     return Retry(now + timedelta(seconds=RETRY_FIRST_SECONDS), why, is_attempt=False)
 
 
+def elsewhere(step: Retry, seconds: float) -> Retry:
+    """The step, told with what becomes of the instance: for so many seconds others are asked first (see `reach`)."""
+    return replace(step, why=f"{step.why} For {seconds:.0f} s it is asked only where no other instance is open.")
+
+
 def after_timeout(seconds: int) -> Fail:
     """The step after a call was not answered whole within the caller's InvocationTimeoutSeconds.
 
@@ -143,3 +148,5 @@ def clean(text: str) -> str:
 EXPIRED_TEXT = "The request expired: it waited in the queue for longer than its RequestTTLSeconds."
 DELETED_TEXT = "The endpoint was deleted before the request was processed."
 ABANDONED_TEXT = "The worker that ran the request ended before it had an answer."
+GIVEN_BACK_TEXT = "The worker that ran the request could not bring it to an end."
+UNHEARD_TEXT = "The connection to the database was lost while the request was claimed; nobody had begun it."

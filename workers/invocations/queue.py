@@ -5,22 +5,26 @@ What becomes of a leased request is written by the `ledger`. Connections of the 
 statement is one transaction and one round trip.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from controlplane.core import clock
 from controlplane.core.ids import new_uuid
+from controlplane.invocations.line import Line, Statement
 from workers.invocations import statements
+from workers.invocations.known_routes import VariantTarget
 from workers.invocations.leased import Leased
 from workers.invocations.plan import ABANDONED_TEXT, ATTEMPTS_LIMIT, DELETED_TEXT, EXPIRED_TEXT, Fail, Kind
 
 LEASE_SECONDS = 15.0
 RENEW_SECONDS = 4.0
+
+CLAIMING = (statements.TAKE_TURN, statements.CLAIM, statements.CLAIM_ALONE)
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,12 @@ class Waiting:
 
 
 class Queue:
-    """The requests of this database that wait; `for_claims` has the connection for `claim`, where it has its own."""
+    """The requests of this database that wait; `for_claims` knows the statements of CLAIMING."""
 
-    def __init__(self, pool: AsyncConnectionPool, for_claims: AsyncConnectionPool | None = None) -> None:
+    def __init__(self, pool: AsyncConnectionPool, for_claims: Line) -> None:
         self._pool = pool
-        self._for_claims = for_claims or pool
+        self._for_claims = for_claims
+        self._asked: dict[UUID, float] = {}
 
     async def waiting(self) -> list[Waiting]:
         """Every endpoint that has something queued."""
@@ -44,18 +49,31 @@ class Queue:
             rows = await (await connection.execute(statements.WAITING, prepare=True)).fetchall()
         return [Waiting(endpoint_id, phase in (None, "Deleting")) for endpoint_id, phase in rows]
 
-    async def claim(self, endpoint_id: UUID, limit: int, known: int = 0) -> list[Leased]:
+    async def claim(self, endpoint_id: UUID, limit: int, known: int = 0, shunned: Sequence[UUID] = ()) -> list[Leased]:
         """Lease up to `limit` due requests of an endpoint, each with an instance that has room for it: one round trip.
 
         Claims of one endpoint take turns, so that two dispatchers never fill one slot twice. `known` is the revision of
-        the routing document that the caller has; another one comes along.
+        the routing document that the caller has; another one comes along. `shunned` instances are taken only where there
+        is no other, the last of them last.
         """
-        params = {**_lease(), "endpoint_id": endpoint_id, "count": limit, "known": known}
-        async with self._for_claims.connection() as connection:
-            async with connection.pipeline():
-                await connection.execute(statements.TAKE_TURN, params, prepare=True)
-                done = await connection.execute(statements.CLAIM, params, prepare=True, binary=True)
-            return [Leased._make(row) for row in await done.fetchall()]
+        params = {"endpoint_id": endpoint_id, "count": limit, "known": known, "shunned": shunned}
+        return await self._claim(statements.CLAIM, params)
+
+    async def claim_alone(self, endpoint_id: UUID, request_id: UUID, at: VariantTarget, known: int) -> list[Leased]:
+        """Lease this request to run at this instance, if it is all that is due and the instance runs nothing.
+
+        `known` is the revision of the routing document that has the instance; by any other nothing is leased.
+        """
+        params = {**at._asdict(), "endpoint_id": endpoint_id, "id": request_id, "known": known}
+        return await self._claim(statements.CLAIM_ALONE, params)
+
+    async def _claim(self, statement: Statement, params: dict[str, Any]) -> list[Leased]:
+        """Claim by this statement when it is this claim's turn; the token is remembered until the answer is heard."""
+        params |= _lease()
+        self._asked[params["token"]] = clock.monotonic()
+        rows = await self._for_claims.ask((statements.TAKE_TURN, params), (statement, params))
+        del self._asked[params["token"]]
+        return [Leased._make(row) for row in rows]
 
     async def claim_expired(self, limit: int) -> list[Leased]:
         """Lease requests whose time in the queue ran out, to tell their failure."""
@@ -70,10 +88,20 @@ class Queue:
         """Lease requests whose failure was decided and not told yet."""
         return await self._claim_ended(statements.CLAIM_DECIDED, Fail(ABANDONED_TEXT, Kind.ABANDONED), limit)
 
-    async def _claim_ended(self, statement: str, failure: Fail, limit: int, **params: object) -> list[Leased]:
+    async def _claim_ended(self, statement: str, failure: Fail, limit: int, **params: Any) -> list[Leased]:
+        params |= {**_lease(), "text": failure.text, "kind": failure.kind.value, "count": limit}
+        self._asked[params["token"]] = clock.monotonic()
         async with self._pool.connection() as connection:
-            params |= {"text": failure.text, "kind": failure.kind.value, "count": limit}
-            return await _leased(connection, statement, params)
+            rows = await (await connection.execute(statement, params)).fetchall()
+        del self._asked[params["token"]]
+        return [Leased(*row) for row in rows]
+
+    @property
+    def unheard(self) -> list[UUID]:
+        """The tokens of claims whose answers were lost, as long as their leases may be good; ask while none is made."""
+        since = clock.monotonic() - LEASE_SECONDS
+        self._asked = {token: at for token, at in self._asked.items() if at > since}
+        return list(self._asked)
 
     async def reclaim(self, limit: int) -> None:
         """Put requests whose lease ran out back into the queue; after the last attempt their failure is decided."""
@@ -83,15 +111,12 @@ class Queue:
         async with self._pool.connection() as connection:
             await connection.execute(statements.RECLAIM, params)
 
-    async def beat(self, process_id: str) -> None:
-        """Say that this worker's loop makes progress."""
+    async def beat(self, process_id: str) -> datetime:
+        """Say that this worker's loop makes progress; returns the database's time."""
         async with self._pool.connection() as connection:
-            await connection.execute(statements.BEAT, [process_id])
-
-
-async def _leased(connection: AsyncConnection, statement: str, params: dict[str, Any]) -> list[Leased]:
-    done = await connection.execute(statement, {**params, **_lease()})
-    return [Leased(*row) for row in await done.fetchall()]
+            [[now]] = await (await connection.execute(statements.BEAT, [process_id])).fetchall()
+        told: datetime = now
+        return told
 
 
 def _lease() -> dict[str, Any]:

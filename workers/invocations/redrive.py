@@ -96,13 +96,15 @@ class Redriver:
     store: Objects
 
     async def run(self) -> None:
-        """Work until cancelled; a database that is away is waited for."""
+        """Work until cancelled; a database that is away is waited for, and no request ends the loop."""
         while True:
             try:
                 while await self.step() == BATCH:
                     pass
             except _AWAY as error:
                 log.warning("redrives wait for the database: %s", error)
+            except Exception:
+                log.exception("a redrive could not be handled; it is due again when its claim is over")
             await asyncio.sleep(SCAN_SECONDS)
 
     async def step(self) -> int:

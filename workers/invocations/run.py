@@ -6,8 +6,9 @@
       | no
     fetch the payload     --> missing, refused, too large: failed
       |                   --> away: back into the queue, not an attempt
+      |                   --> it took long, and the lease is lost or cannot be renewed: nothing more is done here
     call the instance     --> Store: intent, output object, completed
-                          --> Retry: back into the queue
+                          --> Retry: back into the queue; where it was not reached, for another instance
                           --> Fail:  failure decided, failure object, failed (or expired)
 
 How outcomes are told, and what becomes of an answer while the store is away, is in `outcomes`.
@@ -15,24 +16,27 @@ How outcomes are told, and what becomes of an answer while the store is away, is
 
 import logging
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import IO
+from uuid import UUID
 
 from controlplane.core import clock
 from controlplane.gateway.counting import Call, Counts
 from controlplane.invocations.steps import Step
 from controlplane.routing.upstream import UpstreamClient
-from workers.invocations import measures
+from workers.invocations import measures, plan
 from workers.invocations.ask import Payload, Spool, ask
 from workers.invocations.inputs import InputAway, InputFault, Inputs
 from workers.invocations.leased import Leased, Noted
 from workers.invocations.ledger import Ledger
 from workers.invocations.measures import MICROSECONDS, MILLISECONDS, Measures, place_of
 from workers.invocations.outcomes import Answer, Outcomes
-from workers.invocations.plan import Fail, Kind, Retry, Store, after_fault, after_store_away
+from workers.invocations.plan import Fail, Kind, Retry, Store, after_fault, after_store_away, elsewhere
+from workers.invocations.queue import RENEW_SECONDS
+from workers.invocations.reach import Reach
 from workers.invocations.store import StoreAway
 
 SPOOL_BYTES = 1024 * 1024
@@ -41,9 +45,13 @@ SPOOL_BYTES = 1024 * 1024
 log = logging.getLogger(__name__)
 
 
+async def _nobody(instance_id: UUID) -> None:
+    """There is no other dispatcher to tell."""
+
+
 @dataclass(frozen=True)
 class Runner:
-    """Runs invocations on one event loop."""
+    """Runs invocations on one event loop; `tell_others` is called with an instance that could not be reached."""
 
     ledger: Ledger
     outcomes: Outcomes
@@ -51,6 +59,8 @@ class Runner:
     upstream: UpstreamClient
     counts: Counts
     measures: Measures
+    reach: Reach = field(default_factory=Reach)
+    tell_others: Callable[[UUID], Awaitable[None]] = _nobody
 
     async def run(self, leased: Leased, address: str, call: Call) -> None:
         """Bring one leased invocation to its outcome, or back into the queue; an attempt is counted as `call`."""
@@ -74,6 +84,7 @@ class Runner:
             def spool() -> IO[bytes]:
                 return files.enter_context(tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES))
 
+            began = clock.monotonic()
             try:
                 payload = await self._payload(leased, spool)
             except InputFault as fault:
@@ -84,6 +95,8 @@ class Runner:
                 why = f"The payload cannot be fetched now: {fault}."
                 await self._retry(leased, after_store_away(why, leased.queued_at, clock.now()))
                 return
+            if clock.monotonic() - began > RENEW_SECONDS and not await self.ledger.renew([leased]):
+                return  # fetching it took so long that somebody else runs the request by now
             await self._ask(leased, address, call, payload, spool)
 
     async def _after_disk_fault(self, leased: Leased, error: OSError) -> None:
@@ -112,6 +125,10 @@ class Runner:
         call.ask()
         answered = await ask(self.upstream, address, leased, payload, spool)
         answered_at, step = clock.now(), answered.step
+        if leased.instance_id is not None and answered.status is None:
+            step = await self._after_no_connection(leased.instance_id, step)
+        elif leased.instance_id is not None:
+            self.reach.succeeded(leased.instance_id)
         self._count(leased, call, answered.status, sent_at)
         if isinstance(step, Store):
             status = answered.status or 0
@@ -124,6 +141,12 @@ class Runner:
             await self._retry(leased, step, steps)
         else:
             await self.outcomes.fail(leased, step, steps, answered.error_body)
+
+    async def _after_no_connection(self, instance_id: UUID, step: plan.Step) -> plan.Step:
+        """The same step, told with what becomes of an instance that could not be reached."""
+        seconds = self.reach.failed(instance_id, clock.monotonic())
+        await self.tell_others(instance_id)
+        return elsewhere(step, seconds) if isinstance(step, Retry) else step
 
     async def _retry(self, leased: Leased, step: Retry, steps: Sequence[Noted] = ()) -> None:
         log.info("invocation %s: %s Tried again at %s.", leased.id, step.why, step.due_at)

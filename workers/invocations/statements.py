@@ -1,5 +1,7 @@
 """The statements that claim and lease. Every write of a leased row is guarded by the lease's token."""
 
+from controlplane.invocations import columns
+from controlplane.invocations.line import Statement
 from controlplane.invocations.steps import Step
 from controlplane.invocations.steps_sql import appended, one_step
 from workers.invocations.plan import DEFAULT_CONCURRENCY
@@ -29,58 +31,114 @@ WHERE waiting.endpoint_id IS NOT NULL
 # committed when it began. Sent together, they are one transaction and one round trip. Nobody waits for the disk: a claim
 # that a crash of the database forgets is a request that is queued, and called once more, which at least once allows. Every
 # commit after it is waited for, and what comes before a commit is on the disk with it.
-TAKE_TURN = """
-SELECT set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock(hashtextextended(%(endpoint_id)s::text, 0))
-"""
+TAKE_TURN = Statement(
+    "take_turn",
+    "SELECT set_config('synchronous_commit', 'off', true),"
+    " pg_advisory_xact_lock(hashtextextended(%(endpoint_id)s::uuid::text, 0))",
+    endpoint_id=columns.uuid,
+)
 
 CLAIM_LIMIT = 64
 """Of one claim; a constant of the statement, so that its plan is one for few rows."""
 
+_LEASED = f"""
+SET state = 'running', attempts = attempts + 1, instance_id = {{instance}}, variant_name = {{variant}},
+    lease_token = %(token)s::uuid, lease_expires_at = %(lease_expires_at)s::timestamptz,
+    {appended(1, one_step(Step.CLAIMED, "attempts + 1", "{instance}::text"))}
+"""
+
 # The routing document says which instances there are, in the moment of the claim; their free slots are those that nothing
 # runs in. The emptiest instance comes first, so that work spreads; while two revisions of a variant share the calls, the
 # order is a random one in which each comes first as often as its share says: a weighted shuffle, the smallest of
-# exponential draws with these rates (Efraimidis and Spirakis 2006).
-CLAIM = f"""
+# exponential draws with these rates (Efraimidis and Spirakis 2006). Instances that are shunned, since they could not be
+# reached (see `reach`), have slots only where no other instance is open, and those that failed last come last.
+_CLAIM = f"""
 WITH route AS (
   SELECT revision, document, coalesce((document -> 'async_inference' ->> 'max_concurrent')::int, {DEFAULT_CONCURRENCY})
     AS most
-  FROM routing_routingsnapshot WHERE endpoint_id = %(endpoint_id)s AND (document ->> 'is_serving')::boolean
+  FROM routing_routingsnapshot WHERE endpoint_id = %(endpoint_id)s::uuid AND (document ->> 'is_serving')::boolean
 ), target AS (
   SELECT (target.it ->> 'instance_id')::uuid AS instance_id, variant.it ->> 'name' AS variant, revision, most,
          coalesce((variant.it ->> 'share')::float, 1) AS share,
          row_number() OVER (ORDER BY variant.place, target.place) AS place,
          count(*) OVER (PARTITION BY variant.place) AS of_variant,
-         bool_or(coalesce((variant.it ->> 'share')::float, 1) < 1) OVER () AS is_shared
+         bool_or(coalesce((variant.it ->> 'share')::float, 1) < 1) OVER () AS is_shared,
+         array_position(%(shunned)s::uuid[], (target.it ->> 'instance_id')::uuid) AS shunned,
+         bool_and((target.it ->> 'instance_id')::uuid = ANY (%(shunned)s::uuid[])) OVER () AS all_shunned
   FROM route, jsonb_array_elements(document -> 'variants') WITH ORDINALITY AS variant (it, place),
     jsonb_array_elements(variant.it -> 'targets') WITH ORDINALITY AS target (it, place)
   WHERE coalesce((variant.it ->> 'share')::float, 1) > 0 AND NOT (target.it ->> 'is_draining')::boolean
 ), busy AS (
   SELECT instance_id, count(*) AS running FROM invocations_asyncinvocation
-  WHERE state = 'running' AND endpoint_id = %(endpoint_id)s AND instance_id IS NOT NULL GROUP BY instance_id
+  WHERE state = 'running' AND endpoint_id = %(endpoint_id)s::uuid AND instance_id IS NOT NULL GROUP BY instance_id
 ), slot AS (
   SELECT instance_id, variant, revision, count(*) OVER () AS slots, row_number() OVER (
-    ORDER BY CASE WHEN is_shared THEN -ln(1 - random()) * of_variant / share ELSE level END, place) AS place
+    ORDER BY shunned NULLS FIRST,
+      CASE WHEN is_shared THEN -ln(1 - random()) * of_variant / share ELSE level END, place) AS place
   FROM target LEFT JOIN busy USING (instance_id)
     CROSS JOIN LATERAL generate_series(coalesce(running, 0), least(most, coalesce(running, 0) + {CLAIM_LIMIT} + 1) - 1)
       AS level
+  WHERE shunned IS NULL OR all_shunned
   ORDER BY place LIMIT {CLAIM_LIMIT}
 ), due AS (
   SELECT id, row_number() OVER (ORDER BY due_at, accepted_at) AS place FROM (
     SELECT id, due_at, accepted_at FROM invocations_asyncinvocation
-    WHERE endpoint_id = %(endpoint_id)s AND state = 'queued' AND due_at <= %(now)s AND expires_at > %(now)s
-      AND failure_kind = ''
+    WHERE endpoint_id = %(endpoint_id)s::uuid AND state = 'queued' AND due_at <= %(now)s::timestamptz
+      AND expires_at > %(now)s::timestamptz AND failure_kind = ''
     ORDER BY due_at, accepted_at LIMIT {CLAIM_LIMIT}
   ) AS first
 )
 UPDATE invocations_asyncinvocation q
-SET state = 'running', attempts = attempts + 1, instance_id = slot.instance_id, variant_name = slot.variant,
-    lease_token = %(token)s, lease_expires_at = %(lease_expires_at)s,
-    {appended(1, one_step(Step.CLAIMED, "attempts + 1", "slot.instance_id::text"))}
+{_LEASED.format(instance="slot.instance_id", variant="slot.variant")}
 FROM due JOIN slot USING (place) LEFT JOIN invocations_asyncpayload payload ON payload.invocation_id = due.id
-WHERE place <= %(count)s AND q.id = due.id AND q.state = 'queued' AND q.failure_kind = ''
+WHERE place <= %(count)s::bigint AND q.id = due.id AND q.state = 'queued' AND q.failure_kind = ''
 RETURNING {COLUMNS}, payload.body, slot.slots, slot.revision,
-  CASE WHEN slot.revision <> %(known)s THEN (SELECT document FROM route) END
+  CASE WHEN slot.revision <> %(known)s::bigint THEN (SELECT document FROM route) END
 """  # noqa: S608 - composed of this module's constants
+CLAIM = Statement(
+    "claim",
+    _CLAIM,
+    endpoint_id=columns.uuid,
+    now=columns.moment,
+    at=columns.text,
+    token=columns.uuid,
+    lease_expires_at=columns.moment,
+    count=columns.long,
+    known=columns.long,
+    shunned=columns.uuids,
+)
+
+# The most usual claim where little is to do: a request that waits alone, and an instance that runs nothing, by the routing
+# document that the claimer knows. It decides as CLAIM does, or claims nothing. How many other slots are free it does not
+# look up: more than one, as far as the claimer has to know.
+CLAIM_ALONE = Statement(
+    "claim_alone",
+    f"""
+UPDATE invocations_asyncinvocation q
+{_LEASED.format(instance="%(instance_id)s::uuid", variant="%(variant)s::varchar")}
+FROM routing_routingsnapshot route
+WHERE q.id = %(id)s::uuid AND q.state = 'queued' AND q.failure_kind = '' AND q.due_at <= %(now)s::timestamptz
+  AND q.expires_at > %(now)s::timestamptz
+  AND route.endpoint_id = %(endpoint_id)s::uuid AND route.revision = %(known)s::bigint
+  AND NOT EXISTS (
+    SELECT 1 FROM invocations_asyncinvocation
+    WHERE state = 'running' AND endpoint_id = %(endpoint_id)s::uuid AND instance_id = %(instance_id)s::uuid)
+  AND NOT EXISTS (
+    SELECT 1 FROM invocations_asyncinvocation
+    WHERE state = 'queued' AND endpoint_id = %(endpoint_id)s::uuid AND due_at <= %(now)s::timestamptz
+      AND id <> %(id)s::uuid)
+RETURNING {COLUMNS}, (SELECT body FROM invocations_asyncpayload WHERE invocation_id = q.id), 2, route.revision, NULL::jsonb
+""",  # noqa: S608 - composed of this module's constants
+    endpoint_id=columns.uuid,
+    id=columns.uuid,
+    instance_id=columns.uuid,
+    variant=columns.text,
+    known=columns.long,
+    now=columns.moment,
+    at=columns.text,
+    token=columns.uuid,
+    lease_expires_at=columns.moment,
+)
 
 # What never had an instance is counted at the endpoint's first variant.
 _CLAIM_ENDED = f"""
@@ -103,7 +161,7 @@ CLAIM_EXPIRED = _CLAIM_ENDED.format(which="expires_at <= %(now)s AND failure_kin
 CLAIM_OF_ENDPOINT = _CLAIM_ENDED.format(which="endpoint_id = %(endpoint_id)s AND due_at <= %(now)s", order="due_at")
 CLAIM_DECIDED = _CLAIM_ENDED.format(which="failure_kind <> '' AND due_at <= %(now)s", order="due_at")
 
-RECLAIM = f"""
+BACK = f"""
 UPDATE invocations_asyncinvocation
 SET state = 'queued', due_at = %(now)s, lease_token = NULL, lease_expires_at = NULL, instance_id = NULL,
     outcome_text = CASE WHEN failure_kind = '' AND attempts >= %(limit)s THEN %(text)s ELSE outcome_text END,
@@ -111,12 +169,14 @@ SET state = 'queued', due_at = %(now)s, lease_token = NULL, lease_expires_at = N
     {appended(1, one_step(Step.RETRIED, "attempts", "%(text)s::text"))}
 WHERE id IN (
   SELECT id FROM invocations_asyncinvocation
-  WHERE state = 'running' AND lease_expires_at <= %(now)s LIMIT %(count)s FOR UPDATE SKIP LOCKED
+  WHERE state = 'running' AND {{which}} LIMIT %(count)s FOR UPDATE SKIP LOCKED
 )
 """  # noqa: S608 - composed of this module's constants
+RECLAIM = BACK.format(which="lease_expires_at <= %(now)s")
 
 
 BEAT = """
 INSERT INTO observability_heartbeat (role, process_id, seen_at) VALUES ('worker', %s, clock_timestamp())
 ON CONFLICT (role, process_id) DO UPDATE SET seen_at = excluded.seen_at
+RETURNING seen_at
 """

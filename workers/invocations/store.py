@@ -17,7 +17,6 @@ from contextlib import closing, contextmanager
 from functools import partial
 from http import HTTPStatus
 from typing import IO, Any, ParamSpec, TypeVar
-from urllib.parse import urlsplit
 from uuid import UUID
 
 import boto3
@@ -187,8 +186,12 @@ class Store:
 
 
 def place_of(location: str) -> tuple[str, str]:
-    """Bucket and key of an s3:// location."""
-    return urlsplit(location).netloc, location.partition("://")[2].partition("/")[2]
+    """Bucket and key of an s3:// location: what is up to the first slash, whatever it holds, and the rest.
+
+    It is no URL: a parser of these would take `?`, `#`, `[` and letters that look like them for something of its own.
+    """
+    bucket, _, key = location.partition("://")[2].partition("/")
+    return bucket, key
 
 
 def _size(file: IO[bytes]) -> int:

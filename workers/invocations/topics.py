@@ -12,9 +12,21 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, ParamValidationError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    InvalidRegionError,
+    NoCredentialsError,
+    ParamValidationError,
+)
 
 THREADS = 8
+
+REGIONS_LIMIT = 32
+"""Clients that are kept; whoever names a topic names its region, and each client takes some memory."""
+
+_REFUSALS = (InvalidRegionError, NoCredentialsError, ParamValidationError)
+"""What no other try would change. An ARN may name a region that is none: `1`, or `-`."""
 
 _AWAY = frozenset(
     {"InternalError", "InternalFailure", "ServiceUnavailable", "Throttled", "Throttling", "ThrottledException"}
@@ -40,11 +52,11 @@ class Topics:
 
     async def publish(self, topic: str, message: str) -> None:
         """Send one message, without a subject; raises TopicRefused or TopicAway."""
-        client = self._client(_region_of(topic) or self._region)
         try:
+            client = self._client(_region_of(topic) or self._region)
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._threads, lambda: client.publish(TopicArn=topic, Message=message))
-        except (ParamValidationError, NoCredentialsError) as error:
+        except _REFUSALS as error:
             raise TopicRefused(str(error)) from error
         except ClientError as error:
             raise _kind_of(error)(str(error)) from error
@@ -57,6 +69,8 @@ class Topics:
 
     def _client(self, region: str) -> Any:
         if region not in self._clients:
+            if len(self._clients) >= REGIONS_LIMIT:
+                self._clients.clear()
             self._clients[region] = boto3.client(
                 "sns",
                 endpoint_url=self._endpoint_url,

@@ -4,6 +4,7 @@
                             |       ^                        |
                             +-renew-+                        +-- expired: anybody may claim
 
+A holder that is interrupted by a fault gives it back, also by way of a database that is away at first (`give_back`).
 `CLAIM_SECONDS` is far longer than clocks of two hosts may differ, and longer than any single provider call; the holder
 renews with every write. A holder that finds its token gone raises ClaimLost and throws its result away.
 """
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.db import InterfaceError, OperationalError
 from django.db.models import F, Q
 
 from controlplane.core import clock
@@ -20,6 +22,9 @@ from controlplane.endpoints.models import Endpoint
 
 CLAIM_SECONDS = 30.0
 
+AWAY = (OperationalError, InterfaceError)
+"""What the database's absence looks like."""
+
 
 class ClaimLost(Exception):
     """The claim expired and somebody else holds the endpoint now; nothing may be written any more."""
@@ -27,6 +32,14 @@ class ClaimLost(Exception):
 
 class WishChanged(Exception):
     """What is wanted of the endpoint changed since it was observed: observe and plan again."""
+
+
+class ClaimUnknown(Exception):
+    """The database went away while the claim was taken: it may be held, by the token of `claim`."""
+
+    def __init__(self, claim: "Claim") -> None:
+        super().__init__(str(claim.endpoint_id))
+        self.claim = claim
 
 
 @dataclass(frozen=True)
@@ -65,14 +78,19 @@ class Claim:
 
 
 def claim(endpoint_id: UUID) -> Claim | None:
-    """Take the endpoint if nobody holds it; None if somebody does or it is gone."""
-    now = clock.now()
-    token = new_uuid()
+    """Take the endpoint if nobody holds it; None if somebody does or it is gone. Raises ClaimUnknown."""
+    wanted = Claim(endpoint_id, new_uuid(), generation=-1)
+    try:
+        return wanted.refreshed() if _take(wanted, clock.now()) else None
+    except AWAY as error:
+        raise ClaimUnknown(wanted) from error
+
+
+def _take(wanted: Claim, now: datetime) -> int:
     free = Q(claim_token=None) | Q(claim_expires_at__lte=now)
-    taken = Endpoint.objects.filter(free, pk=endpoint_id).update(
-        claim_token=token, claim_expires_at=now + timedelta(seconds=CLAIM_SECONDS)
+    return Endpoint.objects.filter(free, pk=wanted.endpoint_id).update(
+        claim_token=wanted.token, claim_expires_at=now + timedelta(seconds=CLAIM_SECONDS)
     )
-    return Claim(endpoint_id, token, generation=-1).refreshed() if taken else None
 
 
 def due_endpoints(now: datetime, limit: int) -> list[tuple[UUID, datetime]]:

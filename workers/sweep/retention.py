@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from django.contrib.sessions.models import Session
+
 from controlplane.auth import tokens
 from controlplane.observability import heartbeats
 from controlplane.observability.models import Event
@@ -26,4 +28,5 @@ def sweep(now: datetime) -> None:
     RoutingSnapshot.objects.filter(document=None, changed_at__lt=now - timedelta(days=TOMBSTONE_DAYS)).delete()
     gone = Orphan.objects.filter(state=OrphanState.GONE, state_since__lt=now - timedelta(days=EVENT_DAYS))
     Orphan.objects.filter(pk__in=gone.values("pk")[:BATCH]).delete()
+    Session.objects.filter(pk__in=Session.objects.filter(expire_date__lt=now).values("pk")[:BATCH]).delete()
     tokens.forget_ended(now - timedelta(days=EVENT_DAYS), BATCH)

@@ -139,6 +139,15 @@ OUTPUT = "AsyncInferenceConfig.OutputConfig"
     [
         ({"S3OutputPath": "s3://b"}, []),
         ({"S3OutputPath": "s3://b/out/", "S3FailurePath": "s3://b/failed"}, []),
+        ({"S3OutputPath": "s3://b/a b~"}, []),
+        ({"S3OutputPath": "s3://b/\rX-Other: 1"}, [f"{OUTPUT}.S3OutputPath must consist of printable ASCII characters."]),
+        (
+            {"S3OutputPath": "s3://b/\u65e5", "S3FailurePath": "s3://b/\x7f"},
+            [
+                f"{OUTPUT}.S3OutputPath must consist of printable ASCII characters.",
+                f"{OUTPUT}.S3FailurePath must consist of printable ASCII characters.",
+            ],
+        ),
         ({}, [f"{OUTPUT} must specify S3OutputPath."]),
         ({"S3FailurePath": "s3://b/failed"}, [f"{OUTPUT} must specify S3OutputPath."]),
         (

@@ -72,6 +72,10 @@ class Container:
         return [line for line in self.journal() if line["event"] == "received"]
 
 
+NewContainer = Callable[[str], Container]
+"""Starts one by its name."""
+
+
 @contextmanager
 def container(folder: Path, name: str) -> Iterator[Container]:
     """A running reference container that writes a journal."""
@@ -255,6 +259,16 @@ class Site:
         request = AWSRequest("POST", self.url + path, data=body, headers=dict(headers or {}))
         SigV4Auth(credentials, key.get("service", "sagemaker"), "us-east-1").add_auth(request)
         return dict(request.headers)
+
+    def raw(self, path: str, body: bytes = b"", lines: str = "", length: int | None = None) -> bytes:
+        """The bytes of a signed POST, with more header lines, unsigned; `length` is said where it is not the body's."""
+        head = {
+            **self.signed(path, body),
+            "Host": f"127.0.0.1:{self.port}",
+            "Content-Length": len(body) if length is None else length,
+        }
+        fields = "".join(f"{name}: {value}\r\n" for name, value in head.items())
+        return f"POST {path} HTTP/1.1\r\n{fields}{lines}\r\n".encode() + body
 
     def post(self, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None, **key: str) -> "Answer":
         """One signed POST, raw."""

@@ -37,12 +37,16 @@ def call(site: Site, endpoint: str, data: bytes, identity: str = "") -> str:
     return answer.body.decode()
 
 
-@pytest.fixture(scope="session")
-def steady_site(new_site: Callable[..., Site]) -> Site:
+@pytest.fixture(scope="module")
+def steady_site(start_site: Callable[..., Site]) -> Iterator[Site]:
     """A gateway without a slow start, so that newcomers get their share at once, and with a type that can carry more."""
-    return new_site(
-        HEADRACE_SLOW_START_SECONDS="0", HEADRACE_INVOCATION_TIMEOUT_SECONDS="15", HEADRACE_TYPE_WEIGHTS='{"big": 4}'
-    )
+    changes = {
+        "HEADRACE_SLOW_START_SECONDS": "0",
+        "HEADRACE_INVOCATION_TIMEOUT_SECONDS": "15",
+        "HEADRACE_TYPE_WEIGHTS": '{"big": 4}',
+    }
+    with ExitStack() as stack:
+        yield start_site(stack, **changes)
 
 
 @pytest.fixture

@@ -22,11 +22,10 @@ from controlplane.gateway.capture import Capturer, Recording
 from controlplane.gateway.capture_record import Record
 from controlplane.gateway.capture_store import CaptureStore
 from controlplane.routing.table import Capture, Route, Target, VariantRoute
-from tests.controlplane.gateway.site import LEAST, Container, Site, wait_for
-from tests.controlplane.gateway.test_openai import token
+from tests.controlplane.gateway.chatting import token
+from tests.controlplane.gateway.site import LEAST, NewContainer, Site, wait_for
 from tests.engines_plugin import ACCOUNT
 
-NewContainer = Callable[[str], Container]
 TYPES: dict[str, Any] = {"csv_types": ("text/csv",), "json_types": ("application/json",)}
 
 

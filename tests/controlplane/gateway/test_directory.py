@@ -10,15 +10,14 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
 from controlplane.auth.secrets import encrypt
 from controlplane.core import clock
 from controlplane.routing.table import Route, Target, VariantRoute, encode
 from tests.controlplane.gateway.conftest import DATABASE
-from tests.controlplane.gateway.site import LEAST, REPOSITORY, Container, Site, wait_for
+from tests.controlplane.gateway.site import LEAST, REPOSITORY, NewContainer, Site, wait_for
 from tests.engines_plugin import ACCOUNT
-
-NewContainer = Callable[[str], Container]
 
 
 def path(name: str) -> str:
@@ -150,6 +149,26 @@ def test_calls_are_served_while_the_database_is_away_and_what_is_unknown_is_not_
     wait_for(lambda: site.post(path("never-seen")).status == 400)
     site.publish("stays", Target("gone", "127.0.0.1:1", "t", False))
     wait_for(lambda: site.post(path("stays"), b"x").status == 424, 4)
+
+
+@pytest.mark.parametrize("back", [0, 5])
+def test_after_a_lost_connection_nothing_is_taken_for_known_by_its_number(
+    new_site: Callable[..., Site], containers: NewContainer, back: int
+) -> None:
+    """A standby that took over, or a backup that was restored, may give a number again."""
+    site, first, second = new_site(), containers("first"), containers("second")
+    endpoint_id = site.publish("restored", first.target)
+    assert site.post(path("restored"), b"x").status == 200
+    with site.database() as connection:
+        connection.execute(
+            "UPDATE routing_routingsnapshot SET revision = revision - %s, document = %s WHERE endpoint_id = %s",
+            [back, Jsonb(route(endpoint_id, "restored", second.target)), endpoint_id],
+        )
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
+            [DATABASE],
+        )
+    wait_for(lambda: site.post(path("restored"), b"x") and second.received(), 6)
 
 
 def test_a_gateway_that_starts_without_a_database_denies_nobody(

@@ -19,13 +19,12 @@ from tests.controlplane.gateway.site import (
     LEAST,
     PAYLOAD_LIMIT_BYTES,
     Container,
+    NewContainer,
     Site,
     wait_for,
 )
 from tests.controlplane.routing.peers import free_port
 from tests.engines_plugin import ACCOUNT
-
-NewContainer = Callable[[str], Container]
 
 
 @pytest.fixture(autouse=True)

@@ -3,52 +3,29 @@
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, IncompleteRead
 from typing import Any
 
 import openai
 import pytest
 
-from controlplane.auth import bearer
-from controlplane.auth.sigv4 import Key
 from controlplane.core import clock
 from controlplane.routing.table import Target, VariantRoute
-from tests.controlplane.gateway.site import LEAST, PATIENCE_SECONDS, PAYLOAD_LIMIT_BYTES, Answer, Container, Site, wait_for
+from tests.controlplane.gateway.chatting import BASE, CHAT, HELLO, ask, calling, chaos, refused, say, token
+from tests.controlplane.gateway.site import (
+    LEAST,
+    PATIENCE_SECONDS,
+    PAYLOAD_LIMIT_BYTES,
+    Container,
+    NewContainer,
+    Site,
+    wait_for,
+)
 from tests.controlplane.gateway.test_counting import total
 from tests.controlplane.routing.peers import free_port
-from tests.engines_plugin import ACCOUNT
 
-NewContainer = Callable[[str], Container]
-BASE = "/endpoints/chatty/openai/v1"
-CHAT = f"{BASE}/chat/completions"
-HELLO = [{"role": "user", "content": "hello  you"}]
-
-
-@pytest.fixture(autouse=True)
-def _clean(site: Site) -> Iterator[None]:
-    """No test finds the gateway still knowing the instances of the one before."""
-    yield
-    site.bury("chatty")
-
-
-@pytest.fixture
-def one(site: Site, containers: NewContainer) -> Container:
-    """The endpoint `chatty`, served by one container."""
-    running = containers("one")
-    site.publish("chatty", running.target)
-    return running
-
-
-def token(site: Site, **changes: Any) -> str:
-    """A token of the bootstrap key."""
-    key = Key(site.env["HEADRACE_ACCESS_KEY_ID"], site.env["HEADRACE_SECRET_ACCESS_KEY"], ACCOUNT)
-    options = {"region": "us-east-1", "service": "sagemaker", "now": clock.now(), "seconds": 600, **changes}
-    return bearer.issue(key, **options)
-
-
-def calling(site: Site, api_key: str, max_retries: int = 0) -> openai.OpenAI:
-    return openai.OpenAI(base_url=site.url + BASE, api_key=api_key, max_retries=max_retries)
+pytestmark = pytest.mark.usefixtures("chatty_ends")
 
 
 @pytest.fixture
@@ -58,53 +35,36 @@ def client(site: Site) -> Iterator[openai.OpenAI]:
         yield made
 
 
-def chaos(mode: str) -> dict[str, Any]:
-    """What makes the container act up."""
-    return {"extra_body": {"chaos": mode}}
-
-
-def say(client: openai.OpenAI, **options: Any) -> Any:
-    return client.chat.completions.create(model="", messages=HELLO, **options)
-
-
-def ask(
-    site: Site, body: bytes, path: str = CHAT, method: str = "POST", headers: Mapping[str, str] | None = None
-) -> Answer:
-    """One raw request with a good token."""
-    given = {"Authorization": f"Bearer {token(site)}", "Content-Type": "application/json", **(headers or {})}
-    return site.request(method, path, body, given)
-
-
 # What goes through.
 
 
-def test_a_chat_is_answered(client: openai.OpenAI, one: Container) -> None:
+def test_a_chat_is_answered(client: openai.OpenAI, chatty: Container) -> None:
     answer = say(client)
     assert answer.choices[0].message.content == "hello  you"
     assert answer.usage.total_tokens > 0
     assert answer._request_id
 
 
-def test_a_chat_is_streamed_with_its_usage_as_asked(client: openai.OpenAI, one: Container) -> None:
+def test_a_chat_is_streamed_with_its_usage_as_asked(client: openai.OpenAI, chatty: Container) -> None:
     chunks = list(say(client, stream=True, stream_options={"include_usage": True}))
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "hello  you"
     assert chunks[-1].usage.total_tokens > 0
     assert all(chunk.usage is None for chunk in say(client, stream=True))
 
 
-def test_completions_and_models_are_served(client: openai.OpenAI, one: Container) -> None:
+def test_completions_and_models_are_served(client: openai.OpenAI, chatty: Container) -> None:
     assert client.completions.create(model="any", prompt="once upon").choices[0].text == "once upon"
     assert [model.id for model in client.models.list()] == ["reference"]
 
 
 @pytest.mark.parametrize("base", [f"{BASE}/", f"{BASE}//"])
-def test_a_base_url_may_end_in_slashes(site: Site, one: Container, base: str) -> None:
+def test_a_base_url_may_end_in_slashes(site: Site, chatty: Container, base: str) -> None:
     with openai.OpenAI(base_url=site.url + base, api_key=token(site), max_retries=0) as client:
         assert say(client).choices
 
 
 @pytest.mark.parametrize("path", [f"{BASE}//chat/completions", f"{CHAT}/"])
-def test_slashes_too_many_are_forgiven(site: Site, one: Container, path: str) -> None:
+def test_slashes_too_many_are_forgiven(site: Site, chatty: Container, path: str) -> None:
     assert ask(site, json.dumps({"messages": HELLO}).encode(), path).status == 200
 
 
@@ -119,16 +79,16 @@ def test_slashes_too_many_are_forgiven(site: Site, one: Container, path: str) ->
         b"x" * 500_000,
     ],
 )
-def test_the_body_reaches_the_container_as_it_is(site: Site, one: Container, body: bytes) -> None:
+def test_the_body_reaches_the_container_as_it_is(site: Site, chatty: Container, body: bytes) -> None:
     status = ask(site, body).status
-    (received,) = one.received()
+    (received,) = chatty.received()
     assert (received["path"], received["length"]) == ("/v1/chat/completions", len(body))
     assert status == (200 if b"messages" in body else 400)
     assert received["headers"]["content-length"] == str(len(body))
     assert "authorization" not in received["headers"]
 
 
-def test_events_pass_byte_for_byte(site: Site, one: Container) -> None:
+def test_events_pass_byte_for_byte(site: Site, chatty: Container) -> None:
     answer = ask(site, json.dumps({"messages": HELLO, "chaos": "events:3:0.05"}).encode())
     events = "".join(f'id: {number}\ndata: {{"number": {number}}}\n\n' for number in range(3))
     assert answer.body.decode() == f": waiting\r\n\r\n{events}data: [DONE]\n\n"
@@ -138,7 +98,7 @@ def test_events_pass_byte_for_byte(site: Site, one: Container) -> None:
     assert answer.headers["x-amzn-requestid"] == answer.headers["x-request-id"]
 
 
-def test_events_go_out_as_they_come(site: Site, one: Container, client: openai.OpenAI) -> None:
+def test_events_go_out_as_they_come(site: Site, chatty: Container, client: openai.OpenAI) -> None:
     began = clock.monotonic()
     came = [clock.monotonic() - began for _ in say(client, stream=True, **chaos("events:4:0.4"))]
     assert len(came) == 4
@@ -171,23 +131,23 @@ def test_calls_are_counted_and_balanced_until_their_last_byte(site: Site, contai
     assert total(site, "chatty-balanced", "InvocationModelErrors") == 0
 
 
-def test_a_client_that_hangs_up_ends_the_work_of_the_container(client: openai.OpenAI, one: Container) -> None:
+def test_a_client_that_hangs_up_ends_the_work_of_the_container(client: openai.OpenAI, chatty: Container) -> None:
     stream = say(client, stream=True, **chaos("events:200:0.05"))
     for _ in range(3):
         next(stream)
     stream.close()
-    wait_for(lambda: [line["event"] for line in one.journal()] == ["received", "client-abort"], 3.0)
+    wait_for(lambda: [line["event"] for line in chatty.journal()] == ["received", "client-abort"], 3.0)
 
 
 # Who may call.
 
 
-def test_without_a_token_nothing_is_read_or_carried(site: Site, one: Container) -> None:
+def test_without_a_token_nothing_is_read_or_carried(site: Site, chatty: Container) -> None:
     answer = site.request("POST", CHAT, b"{}")
     assert (answer.status, answer.json["error"]["code"]) == (401, "missing_authentication_token")
     with calling(site, "sk-123") as client, pytest.raises(openai.PermissionDeniedError, match="not of the form"):
         say(client)
-    assert one.received() == []
+    assert chatty.received() == []
 
 
 @pytest.mark.parametrize(
@@ -197,14 +157,14 @@ def test_without_a_token_nothing_is_read_or_carried(site: Site, one: Container) 
         ({"region": "eu-west-1"}, "eu-west-1"),
     ],
 )
-def test_a_token_that_is_not_good_is_refused(site: Site, one: Container, changes: dict[str, Any], text: str) -> None:
+def test_a_token_that_is_not_good_is_refused(site: Site, chatty: Container, changes: dict[str, Any], text: str) -> None:
     with calling(site, token(site, **changes)) as client, pytest.raises(openai.PermissionDeniedError, match=text):
         say(client)
-    assert one.received() == []
+    assert chatty.received() == []
 
 
 def test_a_signed_request_is_taken_where_the_switch_is_on(
-    site: Site, new_site: Callable[..., Site], one: Container
+    site: Site, new_site: Callable[..., Site], chatty: Container
 ) -> None:
     body = json.dumps({"messages": HELLO}).encode()
     assert refused(site.post(CHAT, body), 403, "incomplete_signature")
@@ -215,38 +175,27 @@ def test_a_signed_request_is_taken_where_the_switch_is_on(
 # What is refused, and how.
 
 
-def refused(answer: Answer, status: int, code: str) -> str:
-    """The message of an error in OpenAI's envelope."""
-    error = answer.json["error"]
-    assert (answer.status, set(error), error["code"]) == (status, {"message", "type", "param", "code"}, code)
-    assert error["type"] == ("server_error" if status >= 500 or code == "model_error" else "invalid_request_error")
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.headers["x-amzn-requestid"]
-    message: str = error["message"]
-    return message
-
-
-def test_an_endpoint_that_does_not_serve_is_a_bad_request(site: Site, one: Container) -> None:
+def test_an_endpoint_that_does_not_serve_is_a_bad_request(site: Site, chatty: Container) -> None:
     path = "/endpoints/nobody/openai/v1/chat/completions"
     assert "not found" in refused(ask(site, b"{}", path), 400, "validation_error")
-    site.publish("chatty", one.target, status="Deleting")
+    site.publish("chatty", chatty.target, status="Deleting")
     assert wait_for(lambda: ask(site, b"{}").status == 400)
 
 
-def test_an_asynchronous_endpoint_is_a_bad_request(site: Site, one: Container) -> None:
-    site.publish("chatty", one.target, failure_path="")
+def test_an_asynchronous_endpoint_is_a_bad_request(site: Site, chatty: Container) -> None:
+    site.publish("chatty", chatty.target, failure_path="")
     wait_for(lambda: ask(site, b"{}").status == 400 and b"inference type" in ask(site, b"{}").body)
 
 
-def test_inference_components_are_refused_by_path_and_by_header(site: Site, one: Container) -> None:
+def test_inference_components_are_refused_by_path_and_by_header(site: Site, chatty: Container) -> None:
     path = "/endpoints/chatty/inference-components/part/openai/v1/chat/completions"
     assert f"has no inference components; call it as {CHAT}" in refused(ask(site, b"{}", path), 400, "validation_error")
     named = {"X-Amzn-SageMaker-Inference-Component": "part"}
     assert "Inference Component" in refused(ask(site, b"{}", headers=named), 400, "validation_error")
-    assert one.received() == []
+    assert chatty.received() == []
 
 
-def test_other_paths_and_methods_are_told_in_the_envelope(site: Site, one: Container) -> None:
+def test_other_paths_and_methods_are_told_in_the_envelope(site: Site, chatty: Container) -> None:
     for path in (f"{BASE}/embeddings", BASE, "/endpoints/chatty/openai", f"{BASE}/../v1/models"):
         assert refused(ask(site, b"{}", path), 404, "unknown_operation")
     answer = ask(site, b"", method="GET")
@@ -254,12 +203,12 @@ def test_other_paths_and_methods_are_told_in_the_envelope(site: Site, one: Conta
     assert answer.headers["allow"] == "POST"
 
 
-def test_a_body_beyond_the_limit_is_refused(site: Site, one: Container) -> None:
+def test_a_body_beyond_the_limit_is_refused(site: Site, chatty: Container) -> None:
     assert refused(ask(site, b"x" * (PAYLOAD_LIMIT_BYTES + 1)), 413, "request_entity_too_large")
 
 
-def test_no_instance_is_told_with_when_to_come_again(site: Site, one: Container, client: openai.OpenAI) -> None:
-    site.publish("chatty", Target("going", one.address, "ml.m5.large", True))
+def test_no_instance_is_told_with_when_to_come_again(site: Site, chatty: Container, client: openai.OpenAI) -> None:
+    site.publish("chatty", Target("going", chatty.address, "ml.m5.large", True))
     answer = wait_for(lambda: (got := ask(site, b"{}")).status == 503 and got)
     refused(answer, 503, "service_unavailable")
     assert 0 < int(answer.headers["retry-after"]) <= 60
@@ -279,36 +228,36 @@ def test_no_instance_is_told_with_when_to_come_again(site: Site, one: Container,
     ],
 )
 def test_a_container_that_says_no_keeps_its_status(
-    client: openai.OpenAI, one: Container, status: int, raised: type[openai.APIStatusError]
+    client: openai.OpenAI, chatty: Container, status: int, raised: type[openai.APIStatusError]
 ) -> None:
     with pytest.raises(raised) as caught:
         say(client, **chaos(f"http:{status}"))
     assert caught.value.code == "model_error"
     assert "the model says no" in caught.value.message
-    assert len(one.received()) == 1
+    assert len(chatty.received()) == 1
 
 
-def test_a_long_answer_that_says_no_is_quoted_in_part(site: Site, one: Container) -> None:
+def test_a_long_answer_that_says_no_is_quoted_in_part(site: Site, chatty: Container) -> None:
     body = json.dumps({"messages": HELLO, "chaos": "http:500:10MB"}).encode()
     assert refused(ask(site, body), 500, "model_error").count("x" * 1000) == 1
 
 
 @pytest.mark.parametrize("mode", ["crash", "garbage", "hang:60", "lie", "events-cut:0", "redirect:http://127.0.0.1:1/"])
 def test_a_container_that_gives_no_answer_is_a_model_error_that_is_not_repeated(
-    site: Site, one: Container, mode: str
+    site: Site, chatty: Container, mode: str
 ) -> None:
     with calling(site, token(site), max_retries=2) as client, pytest.raises(openai.APIStatusError) as caught:
         say(client, **chaos(mode))
     assert (caught.value.status_code, caught.value.code) == (424, "model_error")
-    assert len(one.received()) == 1
+    assert len(chatty.received()) == 1
 
 
-def test_an_instance_that_cannot_be_reached_is_passed_over(site: Site, one: Container, client: openai.OpenAI) -> None:
-    site.publish("chatty", Target("gone", f"127.0.0.1:{free_port()}", "ml.m5.large", False), one.target)
+def test_an_instance_that_cannot_be_reached_is_passed_over(site: Site, chatty: Container, client: openai.OpenAI) -> None:
+    site.publish("chatty", Target("gone", f"127.0.0.1:{free_port()}", "ml.m5.large", False), chatty.target)
     assert all(say(client).choices for _ in range(8))
 
 
-def test_a_stream_that_breaks_is_cut_off_and_nothing_is_added(site: Site, one: Container) -> None:
+def test_a_stream_that_breaks_is_cut_off_and_nothing_is_added(site: Site, chatty: Container) -> None:
     body = json.dumps({"messages": HELLO, "chaos": "events-cut:2"}).encode()
     connection = HTTPConnection("127.0.0.1", site.port, timeout=PATIENCE_SECONDS)
     connection.request("POST", CHAT, body, {"Authorization": f"Bearer {token(site)}"})

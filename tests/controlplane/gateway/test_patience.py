@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from controlplane.gateway.patience import Patience
+from tests.fakes.clock import FakeClock
+from tests.fakes.loop import run
 
 
 async def drip(pause_seconds: float) -> AsyncIterator[bytes]:
@@ -15,7 +17,7 @@ async def drip(pause_seconds: float) -> AsyncIterator[bytes]:
         yield b"."
 
 
-def test_a_peer_that_drips_runs_out_of_time_like_one_that_is_silent() -> None:
+def test_a_peer_that_drips_runs_out_of_time_like_one_that_is_silent(fake_clock: FakeClock) -> None:
     got: list[bytes] = []
 
     async def read() -> None:
@@ -23,11 +25,11 @@ def test_a_peer_that_drips_runs_out_of_time_like_one_that_is_silent() -> None:
             got.append(piece)  # noqa: PERF401 - what came before the end is what is looked at
 
     with pytest.raises(TimeoutError):
-        asyncio.run(read())
-    assert 2 < len(got) <= 10
+        run(fake_clock, read())
+    assert len(got) == 9
 
 
-def test_time_spent_elsewhere_is_not_counted() -> None:
+def test_time_spent_elsewhere_is_not_counted(fake_clock: FakeClock) -> None:
     async def read() -> int:
         count = 0
         async for _ in Patience(0.2).over(drip(0.001)):
@@ -37,10 +39,10 @@ def test_time_spent_elsewhere_is_not_counted() -> None:
                 break
         return count
 
-    assert asyncio.run(read()) == 10
+    assert run(fake_clock, read()) == 10
 
 
-def test_the_time_left_is_what_earlier_waits_left_over() -> None:
+def test_the_time_left_is_what_earlier_waits_left_over(fake_clock: FakeClock) -> None:
     async def wait() -> None:
         patience = Patience(0.1)
         assert await patience.wait(asyncio.sleep(0.06, "first")) == "first"
@@ -49,10 +51,10 @@ def test_the_time_left_is_what_earlier_waits_left_over() -> None:
         with pytest.raises(TimeoutError):
             await patience.wait(asyncio.sleep(0.06))
 
-    asyncio.run(wait())
+    run(fake_clock, wait())
 
 
-def test_an_iterator_that_ends_in_time_ends() -> None:
+def test_an_iterator_that_ends_in_time_ends(fake_clock: FakeClock) -> None:
     async def three() -> AsyncIterator[bytes]:
         for _ in range(3):
             yield b"x"
@@ -60,4 +62,4 @@ def test_an_iterator_that_ends_in_time_ends() -> None:
     async def read() -> bytes:
         return b"".join([piece async for piece in Patience(1).over(three())])
 
-    assert asyncio.run(read()) == b"xxx"
+    assert run(fake_clock, read()) == b"xxx"

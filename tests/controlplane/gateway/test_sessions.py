@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from controlplane.gateway.sessions import DEFAULT_LIFE, read_new
 from controlplane.routing.table import Target, VariantRoute
-from tests.controlplane.gateway.site import LEAST, Container, Site, wait_for
+from tests.controlplane.gateway.site import LEAST, NewContainer, Site, wait_for
 
-NewContainer = Callable[[str], Container]
 NOW = datetime(2026, 11, 3, 12, 0, 0, tzinfo=UTC)
 
 

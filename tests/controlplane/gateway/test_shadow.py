@@ -13,21 +13,20 @@ from botocore.exceptions import ClientError
 
 from controlplane.core import clock
 from controlplane.routing.table import Capture, Route, Target, VariantRoute, encode
+from tests.controlplane.gateway.chatting import token
 from tests.controlplane.gateway.site import (
     INVOCATION_TIMEOUT_SECONDS,
     LEAST,
     PAYLOAD_LIMIT_BYTES,
     Container,
+    NewContainer,
     Site,
     wait_for,
 )
 from tests.controlplane.gateway.test_capture import bucket, kept  # noqa: F401 - a fixture
 from tests.controlplane.gateway.test_counting import total
-from tests.controlplane.gateway.test_openai import token
 from tests.controlplane.routing.peers import free_port
 from tests.engines_plugin import ACCOUNT
-
-NewContainer = Callable[[str], Container]
 
 
 def publish(site: Site, name: str, production: Target, shadow: Target, weight: float = 1.0, **changes: Any) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -13,11 +13,17 @@ from botocore.exceptions import ClientError, EventStreamError
 from controlplane.core import clock
 from controlplane.gateway.streaming import until
 from controlplane.routing.table import Target
-from tests.controlplane.gateway.site import PAYLOAD_LIMIT_BYTES, STREAM_TIMEOUT_SECONDS, Container, Site, wait_for
+from tests.controlplane.gateway.site import (
+    PAYLOAD_LIMIT_BYTES,
+    STREAM_TIMEOUT_SECONDS,
+    Container,
+    NewContainer,
+    Site,
+    wait_for,
+)
 from tests.controlplane.gateway.test_counting import total
 from tests.controlplane.routing.peers import free_port
 
-NewContainer = Callable[[str], Container]
 PATH = "/endpoints/streamed/invocations-response-stream"
 
 

@@ -1,7 +1,7 @@
 """API tokens on the runtime paths of the running gateway: who holds one may do what its role says, and no more."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -12,10 +12,9 @@ import pytest
 
 from controlplane.auth.roles import Role
 from controlplane.core import clock
-from tests.controlplane.gateway.site import PAYLOAD_LIMIT_BYTES, Answer, Container, Site, wait_for
+from tests.controlplane.gateway.site import PAYLOAD_LIMIT_BYTES, Answer, Container, NewContainer, Site, wait_for
 from tests.engines_plugin import ACCOUNT
 
-NewContainer = Callable[[str], Container]
 OTHER_ACCOUNT = "777777777777"
 
 

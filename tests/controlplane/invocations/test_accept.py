@@ -4,14 +4,12 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 from django.conf import settings
-from psycopg_pool import AsyncConnectionPool
 
 from controlplane.core.errors import ServiceUnavailable
 from controlplane.invocations import accept as accepting
@@ -58,7 +56,7 @@ def request(endpoint_id: UUID, body: bytes = b"x") -> Accepted:
         accept="",
         custom_attributes="",
         accepted_at=NOW,
-        time_to_live=timedelta(seconds=60),
+        expires_at=NOW + timedelta(seconds=60),
         timeout_seconds=900,
         output_location="s3://b/o",
         failure_location="",
@@ -68,15 +66,12 @@ def request(endpoint_id: UUID, body: bytes = b"x") -> Accepted:
 
 @asynccontextmanager
 async def running(database_url: str) -> AsyncIterator[Acceptor]:
-    """An acceptor with its writers."""
-    async with AsyncConnectionPool(database_url, min_size=2, max_size=4, kwargs={"autocommit": True}, open=False) as pool:
-        acceptor = Acceptor(pool)
-        writers = asyncio.create_task(acceptor.run())
-        try:
-            yield acceptor
-        finally:
-            writers.cancel()
-            await asyncio.gather(writers, return_exceptions=True)
+    """An acceptor with its connections."""
+    acceptor = Acceptor(database_url)
+    try:
+        yield acceptor
+    finally:
+        await acceptor.close()
 
 
 def with_acceptor(database_url: str, do: Callable[[Acceptor], Awaitable[object]]) -> object:
@@ -114,7 +109,7 @@ def test_callers_share_their_commits(database_url: str, endpoint_id: UUID) -> No
 
 def test_one_bad_row_fails_alone(database_url: str, endpoint_id: UUID) -> None:
     good = [request(endpoint_id, b"%d" % number) for number in range(20)]
-    bad = replace(request(endpoint_id), content_type="a\x00b")
+    bad = request(endpoint_id)._replace(content_type="a\x00b")
     requests = [*good[:10], bad, *good[10:]]
 
     async def accept_all(acceptor: Acceptor) -> list[object]:
@@ -123,6 +118,18 @@ def test_one_bad_row_fails_alone(database_url: str, endpoint_id: UUID) -> None:
     results = with_acceptor(database_url, accept_all)
     assert isinstance(results, list)
     assert [isinstance(each, psycopg.Error) for each in results] == [each is bad for each in requests]
+    assert set(stored(database_url)) == {each.id for each in good}
+
+
+def test_a_text_that_is_no_unicode_fails_alone(database_url: str, endpoint_id: UUID) -> None:
+    good = [request(endpoint_id) for _ in range(2)]
+    bad = request(endpoint_id)._replace(custom_attributes="\udc80")
+
+    async def accept_all(acceptor: Acceptor) -> list[object]:
+        return await asyncio.gather(*map(acceptor.accept, [good[0], bad, good[1]]), return_exceptions=True)
+
+    first, refused, last = with_acceptor(database_url, accept_all)  # type: ignore[misc]
+    assert (first, type(refused), last) == (None, psycopg.DataError, None)
     assert set(stored(database_url)) == {each.id for each in good}
 
 
@@ -196,7 +203,7 @@ def test_more_requests_than_may_wait_are_refused_at_once(monkeypatch: pytest.Mon
     monkeypatch.setattr(accepting, "WAIT_SECONDS", 0.2)
 
     async def main() -> list[object]:
-        acceptor = Acceptor(AsyncConnectionPool("postgresql://127.0.0.1:1/nowhere", open=False))
+        acceptor = Acceptor("postgresql://127.0.0.1:1/nowhere")
         calls = [asyncio.create_task(acceptor.accept(request(endpoint_id))) for _ in range(5)]
         await asyncio.sleep(0.05)
         assert sum(each.done() for each in calls) == 2
@@ -208,9 +215,12 @@ def test_more_requests_than_may_wait_are_refused_at_once(monkeypatch: pytest.Mon
 def test_the_dispatcher_is_told_at_which_endpoints_something_was_stored(database_url: str, endpoint_id: UUID) -> None:
     other = make_endpoint(database_url, "InService")
     requests = [request(each) for each in (endpoint_id, other, endpoint_id)]
+    alone = request(other)
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(f"LISTEN {accepting.CHANNEL}")
         with_acceptor(database_url, lambda acceptor: acceptor.insert(requests))
-        told = list(connection.notifies(timeout=5, stop_after=2))
+        with_acceptor(database_url, lambda acceptor: acceptor.insert([alone]))
+        told = list(connection.notifies(timeout=5, stop_after=3))
     assert {notice.channel for notice in told} == {accepting.CHANNEL}
-    assert sorted(notice.payload for notice in told) == sorted([str(endpoint_id), str(other)])
+    named = [str(endpoint_id), f"{other} {requests[1].id}", f"{other} {alone.id}"]  # of several at once none is named
+    assert sorted(notice.payload for notice in told) == sorted(named)

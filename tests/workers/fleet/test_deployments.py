@@ -248,7 +248,7 @@ def test_the_execution_timeout_ends_a_deployment(plane: Plane) -> None:
     deployed(plane)
     plane.world.set_knob("boot_seconds", 3000)
     plane.update(policy=blue_green(MaximumExecutionTimeoutInSeconds=600))
-    plane.until(lambda: plane.status() == "InService", seconds=700, step=1.0)
+    plane.until(lambda: plane.status() == "InService", seconds=700)
     assert "MaximumExecutionTimeoutInSeconds" in plane.describe()["FailureReason"]
 
 

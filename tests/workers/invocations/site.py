@@ -14,21 +14,26 @@ from django.db import connection
 from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool
 
+from controlplane.auth.models import Account
 from controlplane.core import clock
 from controlplane.core.ids import new_uuid
+from controlplane.endpoints.models import Endpoint
 from controlplane.gateway.counting import Call, Counts
-from controlplane.invocations.arrays import understand
+from controlplane.invocations.line import Line
 from controlplane.invocations.models import AsyncInvocation, AsyncPayload
 from controlplane.metrics import store
+from controlplane.routing.models import RoutingSnapshot
 from controlplane.routing.table import AsyncInference, Route, Target, VariantRoute, encode
 from controlplane.routing.upstream import UpstreamClient
+from tests.controlplane.gateway.site import Container
 from tests.engines_plugin import ACCOUNT
 from workers.invocations.inputs import Https, Inputs
 from workers.invocations.leased import Leased
-from workers.invocations.ledger import Ledger
+from workers.invocations.ledger import MANY
 from workers.invocations.measures import Measures
 from workers.invocations.outcomes import Outcomes
-from workers.invocations.queue import Queue
+from workers.invocations.patient import PatientLedger
+from workers.invocations.queue import CLAIMING, Queue
 from workers.invocations.run import Runner
 from workers.invocations.store import Store as ObjectStore
 
@@ -94,6 +99,37 @@ def queue_up(body: bytes = b"x", **changes: Any) -> AsyncInvocation:
     return row
 
 
+def serve(name: str, *models: Container, max_concurrent: int | None = None, phase: str = "InService") -> UUID:
+    """An asynchronous endpoint that serves from these containers."""
+    Account.objects.get_or_create(account_id=ACCOUNT, defaults={"created_at": clock.now()})
+    now, endpoint_id = clock.now(), new_uuid()
+    Endpoint.objects.create(
+        id=endpoint_id,
+        account_id=ACCOUNT,
+        name=name,
+        is_async=True,
+        shows_pools=False,
+        phase=phase,
+        created_at=now,
+        modified_at=now,
+        look_again_at=now,
+    )
+    targets = tuple(Target(str(instance_at(each.address)), each.address, "ml.m5.large", False) for each in models)
+    inference = AsyncInference("s3://b/out", "", max_concurrent)
+    route = Route(
+        str(endpoint_id), ACCOUNT, name, "InService", True, inference, (VariantRoute("main", 1.0, "RANDOM", targets),)
+    )
+    RoutingSnapshot.objects.create(
+        endpoint_id=endpoint_id,
+        account_id=ACCOUNT,
+        endpoint_name=name,
+        revision=1,
+        document=encode(route),
+        changed_at=now,
+    )
+    return endpoint_id
+
+
 @dataclass
 class Pauses:
     """Takes the place of waiting: what was to be waited, and what happens meanwhile."""
@@ -115,7 +151,7 @@ class Bench:
     endpoint_id: UUID
     pool: AsyncConnectionPool
     queue: Queue
-    ledger: Ledger
+    ledger: PatientLedger
     store: ObjectStore
     measures: Measures
     runner: Runner
@@ -176,11 +212,10 @@ async def bench(
 ) -> AsyncIterator[Bench]:
     """A runner on this event loop."""
     env = settings.HEADRACE
-    pool = AsyncConnectionPool(
-        database_url(), min_size=1, max_size=4, open=False, kwargs={"autocommit": True}, configure=understand
-    )
+    pool = AsyncConnectionPool(database_url(), min_size=1, max_size=4, open=False, kwargs={"autocommit": True})
+    line = Line(database_url(), *CLAIMING, *MANY)
     await pool.open()
-    queue, ledger, counted = Queue(pool), Ledger(pool), Measures()
+    queue, ledger, counted = Queue(pool, line), PatientLedger(pool, line), Measures()
     objects = objects or ObjectStore(env.s3_endpoint_url, env.region)
     pauses = pauses or Pauses()
     upstream = UpstreamClient()
@@ -193,6 +228,7 @@ async def bench(
         upstream.close()
         objects.close()
         inputs.threads.shutdown()
+        await line.close()
         await pool.close()
 
 

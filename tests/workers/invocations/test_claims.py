@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID, uuid4
 
@@ -19,7 +20,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 FIRST, SECOND = "127.0.0.1:1", "127.0.0.1:2"
 
 
-def claimed(count: int, *rounds: Route | None, limit: int = CLAIM_LIMIT) -> list[list[Leased]]:
+def claimed(
+    count: int, *rounds: Route | None, limit: int = CLAIM_LIMIT, shunned: Sequence[UUID] = ()
+) -> list[list[Leased]]:
     """What is claimed of so many requests, round by round, each after its route is published (None: it stays)."""
     endpoint_id = uuid4()
     for _ in range(count):
@@ -31,7 +34,7 @@ def claimed(count: int, *rounds: Route | None, limit: int = CLAIM_LIMIT) -> list
             for each in rounds:
                 if each is not None:
                     await site.publish(each)
-                found.append(await site.queue.claim(endpoint_id, limit))
+                found.append(await site.queue.claim(endpoint_id, limit, shunned=shunned))
         return found
 
     return do(work())
@@ -92,6 +95,30 @@ def test_while_two_revisions_share_the_calls_slots_are_filled_by_their_shares() 
     by_place = places(found)
     assert set(by_place) == {instance_at(FIRST), instance_at(SECOND)}
     assert by_place[instance_at(FIRST)] > by_place[instance_at(SECOND)] > 0  # 12 expected: 1 in 10^6 runs has none
+
+
+def test_an_instance_that_could_not_be_reached_gets_nothing_while_there_is_another_however_full_that_one_is() -> None:
+    found = claimed(10, route(FIRST, SECOND, most=2), None, shunned=[instance_at(FIRST)])
+    assert [places(each) for each in found] == [{instance_at(SECOND): 2}, {}]
+    assert {each.slots for each in found[0]} == {2}
+
+
+def test_where_no_instance_could_be_reached_the_one_that_failed_last_comes_last() -> None:
+    shunned = [instance_at(each) for each in (SECOND, FIRST, "127.0.0.1:99")]
+    found = claimed(3, route(FIRST, SECOND, most=2), None, limit=2, shunned=shunned)
+    assert [places(each) for each in found] == [{instance_at(SECOND): 2}, {instance_at(FIRST): 1}]
+
+
+def test_the_only_instance_is_asked_whether_it_could_be_reached_or_not() -> None:
+    (found,) = claimed(3, route(FIRST, most=2), shunned=[instance_at(FIRST)])
+    assert places(found) == {instance_at(FIRST): 2}
+
+
+def test_while_two_revisions_share_the_calls_the_one_that_cannot_be_reached_leaves_them_to_the_other() -> None:
+    old = replace(route(FIRST).variants[0], share=0.9)
+    new = replace(old, share=0.1, targets=(Target(str(instance_at(SECOND)), SECOND, "ml.m5.large", False),))
+    (found,) = claimed(20, replace(route(most=1000), variants=(old, new)), shunned=[instance_at(FIRST)])
+    assert places(found) == {instance_at(SECOND): 20}
 
 
 def test_the_routing_document_comes_along_when_it_is_another_one() -> None:

@@ -6,7 +6,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
+import psycopg
+import pytest
+
 from controlplane.gateway.counting import Call
+from workers.invocations import crew as crew_module
 from workers.invocations.appetite import Appetite
 from workers.invocations.crew import RUNNING_LIMIT, TELLING_LIMIT, Crew
 from workers.invocations.leased import Leased
@@ -46,9 +50,13 @@ def with_crew(test: Callable[[Crew, Runs, Appetite], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-async def settled(crew: Crew) -> None:
-    while crew.size:
+async def shrunk(crew: Crew, size: int) -> None:
+    while crew.size > size:
         await asyncio.sleep(0)
+
+
+async def settled(crew: Crew) -> None:
+    await shrunk(crew, 0)
 
 
 def hungry(appetite: Appetite, held: int) -> None:
@@ -123,3 +131,32 @@ def test_a_request_whose_lease_was_lost_is_stopped_and_the_others_go_on() -> Non
         await settled(crew)
 
     with_crew(test)
+
+
+def test_those_that_leave_without_an_outcome_are_abandoned_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew_module, "GRACE_SECONDS", 0.0)
+    faults: dict[UUID, Exception] = {}
+
+    async def run(one: Leased, address: str, call: Call) -> None:
+        if one.id in faults:
+            raise faults[one.id]
+        if address:
+            await asyncio.Event().wait()
+
+    async def test() -> None:
+        crew = Crew(run, Appetite(), lambda: None)
+        unwritten, failed, done, lost, late = (leased() for _ in range(5))
+        faults.update({unwritten.id: psycopg.OperationalError("away"), failed.id: ZeroDivisionError("a bug")})
+        for each in (unwritten, failed, done):
+            crew.take(each, "", Call(0.0))
+        for each in (lost, late):
+            crew.take(each, "somewhere", Call(0.0))
+        await shrunk(crew, 2)
+        assert [each.id for each in crew.abandoned] == [unwritten.id, failed.id]
+        crew.drop_lost({(late.id, late.lease_token)}, lambda each: False)
+        await shrunk(crew, 1)
+        await crew.let_end()
+        assert [each.id for each in crew.abandoned] == [unwritten.id, failed.id, late.id]
+        assert crew.size == 0
+
+    asyncio.run(test())

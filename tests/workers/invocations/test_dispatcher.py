@@ -6,23 +6,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 from django.conf import settings
+from django.db import connection
 
-from controlplane.auth.models import Account
 from controlplane.core import clock
 from controlplane.core.ids import new_uuid
-from controlplane.endpoints.models import Endpoint
 from controlplane.invocations.models import AsyncInvocation
 from controlplane.metrics.models import MetricBucket, MetricSet
 from controlplane.routing.models import RoutingSnapshot
-from controlplane.routing.table import AsyncInference, Route, Target, VariantRoute, encode
+from controlplane.routing.table import Target
 from tests.controlplane.gateway.site import Container, wait_for
-from tests.engines_plugin import ACCOUNT
-from tests.workers.invocations.site import database_url, instance_at, object_at, queue_up
+from tests.workers.invocations.site import database_url, instance_at, object_at, queue_up, serve
+from tests.workers.outage import cut_connections
+from workers.invocations import crew, reach
 from workers.invocations.dispatcher import Dispatcher
+from workers.invocations.queue import LEASE_SECONDS
 from workers.residents import Residents
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,48 +30,24 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Starts dispatchers, each on a loop and in a thread of its own."""
+    """Starts dispatchers, each on a loop and in a thread of its own; gives what stops it before the end of the test."""
     monkeypatch.setattr(settings, "HEADRACE", replace(settings.HEADRACE, database_url=database_url()))
     started: list[Residents] = []
 
-    def start() -> None:
-        started.append(Residents())
-        started[-1].start()
+    def start() -> Callable[[], None]:
+        resident = Residents()
+        started.append(resident)
+        resident.start()
+
+        def stop() -> None:
+            started.remove(resident)
+            resident.stop()
+
+        return stop
 
     yield start
     for each in started:
         each.stop()
-
-
-def serve(name: str, *models: Container, max_concurrent: int | None = None, phase: str = "InService") -> UUID:
-    """An asynchronous endpoint that serves from these containers."""
-    Account.objects.get_or_create(account_id=ACCOUNT, defaults={"created_at": clock.now()})
-    now, endpoint_id = clock.now(), new_uuid()
-    Endpoint.objects.create(
-        id=endpoint_id,
-        account_id=ACCOUNT,
-        name=name,
-        is_async=True,
-        shows_pools=False,
-        phase=phase,
-        created_at=now,
-        modified_at=now,
-        look_again_at=now,
-    )
-    targets = tuple(Target(str(instance_at(each.address)), each.address, "ml.m5.large", False) for each in models)
-    inference = AsyncInference("s3://b/out", "", max_concurrent)
-    route = Route(
-        str(endpoint_id), ACCOUNT, name, "InService", True, inference, (VariantRoute("main", 1.0, "RANDOM", targets),)
-    )
-    RoutingSnapshot.objects.create(
-        endpoint_id=endpoint_id,
-        account_id=ACCOUNT,
-        endpoint_name=name,
-        revision=1,
-        document=encode(route),
-        changed_at=now,
-    )
-    return endpoint_id
 
 
 def states(**which: Any) -> Counter[str]:
@@ -124,6 +100,28 @@ def test_two_workers_never_ask_more_of_an_instance_than_the_endpoint_allows(
             most = max(most, under_way)
         assert 1 <= most <= 2
     assert sum(len(model.received()) for model in models) == 24
+
+
+def test_a_request_whose_instance_cannot_be_reached_goes_to_another_and_so_do_those_after_it(
+    worker: Callable[[], None], containers: Callable[[str], Container], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of two workers claims it: what one has found out the other has been told."""
+    monkeypatch.setattr(reach, "FIRST_SECONDS", 60.0)
+    dead, model = containers("dead"), containers("model")
+    dead.process.kill()
+    dead.process.wait()
+    endpoint_id = serve("half", dead, model, max_concurrent=1)
+    worker()
+    worker()
+    claimed = []
+    for done in range(1, 4):
+        row = queue_up(endpoint_id=endpoint_id)
+        wait_for(lambda done=done: states(endpoint_id=endpoint_id)["completed"] == done, 10)
+        row.refresh_from_db()
+        claimed.append([detail for _, step, _, detail in row.timeline if step == "claimed"])
+        assert row.attempts == 1
+    first, second = (str(instance_at(each.address)) for each in (dead, model))
+    assert claimed == [[first, second], [second], [second]]
 
 
 def test_what_waits_without_instances_waits_and_then_is_done(
@@ -179,6 +177,36 @@ def test_failures_without_a_model_are_told_in_places_of_their_own(
     worker()
     wait_for(lambda: states(endpoint_id=other)["completed"] == 1, 10)
     wait_for(lambda: states(endpoint_id=gone)["failed"] == 300, 30)
+
+
+def test_a_call_that_runs_while_the_database_is_started_anew_is_made_once(
+    worker: Callable[[], None], containers: Callable[[str], Container]
+) -> None:
+    model = containers("model")
+    endpoint_id = serve("cut", model)
+    row = queue_up(b"hello", endpoint_id=endpoint_id, custom_attributes="mode=delay:1")
+    worker()
+    wait_for(model.received)
+    cut_connections()
+    connection.close()
+    wait_for(lambda: states(endpoint_id=endpoint_id)["completed"] == 1, LEASE_SECONDS - 5)
+    row.refresh_from_db()
+    assert (row.attempts, len(model.received()), object_at(row.output_location)) == (1, 1, b"hello")
+    again = queue_up(b"again", endpoint_id=endpoint_id)
+    wait_for(lambda: object_at(again.output_location) == b"again", 10)
+
+
+def test_a_dispatcher_that_is_stopped_gives_back_what_it_could_not_end(
+    worker: Callable[[], Callable[[], None]], containers: Callable[[str], Container], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew, "GRACE_SECONDS", 0.1)
+    endpoint_id = serve("stopped", containers("model"))
+    row = queue_up(endpoint_id=endpoint_id, custom_attributes="mode=hang:60")
+    stop = worker()
+    wait_for(lambda: states(endpoint_id=endpoint_id)["running"] == 1)
+    stop()
+    row.refresh_from_db()
+    assert (row.state, row.attempts, row.lease_token) == ("queued", 1, None)
 
 
 def test_a_dispatcher_that_is_stopped_ends(worker: Callable[[], None]) -> None:

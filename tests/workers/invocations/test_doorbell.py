@@ -1,11 +1,13 @@
 """Hearing of what was queued, over the real database."""
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import psycopg
 import pytest
+import uvloop
 
 from tests.controlplane.routing.peers import until
 from tests.workers.invocations.site import database_url
@@ -17,8 +19,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 CHANNEL = "doorbell_tests"
 
 
+CUT = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    f" WHERE query = 'LISTEN \"{CHANNEL}\"' AND datname = current_database()"
+)
+
+
 def listening(work: Callable[[list[str]], Coroutine[Any, Any, None]]) -> None:
-    """Do this while what is heard is written down."""
+    """Do this, on the loop that workers have, while what is heard is written down."""
 
     async def main() -> None:
         heard: list[str] = []
@@ -30,7 +38,7 @@ def listening(work: Callable[[list[str]], Coroutine[Any, Any, None]]) -> None:
             ringing.cancel()
             await asyncio.gather(ringing, return_exceptions=True)
 
-    asyncio.run(main())
+    uvloop.run(main())
 
 
 def execute(statement: str) -> None:
@@ -55,12 +63,24 @@ def test_after_a_lost_connection_it_listens_again_and_says_that_it_may_have_miss
     monkeypatch.setattr(doorbell, "AGAIN_SECONDS", 0.05)
 
     async def work(heard: list[str]) -> None:
-        execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            f" WHERE query = 'LISTEN \"{CHANNEL}\"' AND datname = current_database()"
-        )
+        execute(CUT)
         await until(lambda: heard == ["", ""])
         execute(f"NOTIFY {CHANNEL}, 'again'")
         await until(lambda: heard == ["", "", "again"])
+
+    listening(work)
+
+
+def test_after_a_lost_connection_others_that_get_its_socket_s_number_are_heard() -> None:
+    async def work(heard: list[str]) -> None:
+        server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        before = set(os.listdir("/proc/self/fd"))
+        execute(CUT)
+        await until(lambda: bool(before - set(os.listdir("/proc/self/fd"))))
+        async with server, asyncio.timeout(10):
+            for reader, writer in [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]:
+                assert await reader.read() == b""
+                writer.close()
 
     listening(work)

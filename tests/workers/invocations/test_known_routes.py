@@ -33,6 +33,16 @@ def test_a_later_document_takes_the_place_of_the_one_that_was_known() -> None:
     assert routes.revision(HERE) == 8
 
 
+def test_after_the_database_was_away_the_same_revision_may_be_another_document() -> None:
+    routes = KnownRoutes()
+    first = leased(HERE)._replace(instance_id=instance_at(FIRST), revision=7, document=encode(route_of(HERE, FIRST)))
+    routes.place(first)
+    routes.forget()
+    assert routes.revision(HERE) == 0
+    other = encode(route_of(HERE, SECOND))
+    assert routes.place(first._replace(instance_id=instance_at(SECOND), document=other)).address == SECOND
+
+
 def test_a_claim_by_a_document_that_nobody_brought_is_a_bug_and_is_told() -> None:
     with pytest.raises(AssertionError, match="not known"):
         KnownRoutes().place(leased(HERE)._replace(revision=7))

@@ -42,7 +42,7 @@ def test_no_statement_of_a_round_reads_the_queue_from_end_to_end() -> None:
     with connection.cursor() as cursor:
         cursor.execute(MANY, [endpoint_id, 20_000])
         cursor.execute("ANALYZE invocations_asyncinvocation")
-    claim = plan_of(statements.CLAIM, endpoint_id=endpoint_id, known=0)
+    claim = plan_of(statements.CLAIM.text, endpoint_id=endpoint_id, known=0, shunned="{}")
     assert "invocation_queue" in claim
     assert "invocation_expiry" in plan_of(statements.CLAIM_EXPIRED)
     assert "invocation_decided" in plan_of(statements.CLAIM_DECIDED)

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import tempfile
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -141,7 +143,34 @@ def test_an_instance_that_cannot_be_reached_costs_no_attempt(fake_clock: FakeClo
     row = run_once(queue_up(), UNREACHABLE)
     assert (row.state, row.attempts, row.instance_id) == ("queued", 0, None)
     assert row.due_at > fake_clock.now()
-    assert "cannot be reached" in row.timeline[-1][3]
+    assert row.timeline[-1][3] == (
+        "The model was not called: 127.0.0.1:1 cannot be reached. For 5 s it is asked only where no other instance is open."
+    )
+
+
+def test_whether_an_instance_was_reached_is_noted_and_others_are_told_where_it_was_not(
+    model: Container, fake_clock: FakeClock
+) -> None:
+    there, told = instance_at(model.address), list[UUID]()
+
+    async def tell_others(instance_id: UUID) -> None:
+        told.append(instance_id)
+
+    async def work() -> list[list[UUID]]:
+        seen = []
+        async with bench(row.endpoint_id) as site:
+            runner, site.runner = site.runner, replace(site.runner, tell_others=tell_others)
+            runner.reach.failed(there, fake_clock.monotonic())
+            for address in (UNREACHABLE, model.address):
+                await site.run_next(address)
+                fake_clock.step(1)
+                seen.append(runner.reach.shunned(fake_clock.monotonic()))
+        return seen
+
+    row = queue_up(custom_attributes="mode=http:500")
+    nowhere = instance_at(UNREACHABLE)
+    assert do(work()) == [[there, nowhere], [nowhere]]
+    assert told == [nowhere]
 
 
 def test_a_failure_without_a_place_is_in_the_row(model: Container) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from controlplane.core import clock
 from workers.schedule import Scheduler
 
 
@@ -14,6 +15,7 @@ class Command(BaseCommand):
     help = "Find endpoints that are due, ring the workers, do what nobody came for, and sweep."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        clock.use(clock.CarriedClock())  # told the time with every heartbeat
         scheduler = Scheduler()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: scheduler.stop())

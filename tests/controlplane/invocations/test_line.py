@@ -1,0 +1,183 @@
+"""A connection for the statements of each request, against the real database."""
+
+import asyncio
+import os
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from controlplane.invocations import columns
+from controlplane.invocations.line import Line, Row, Statement
+
+QUOTIENT = Statement("quotient", "SELECT %(a)s::int / %(b)s::int, %(a)s::int %% 10", a=columns.integer, b=columns.integer)
+LENGTH = Statement("length", "SELECT length(%(data)s::bytea)", data=columns.blob)
+SET = Statement("set", "SELECT set_config('line.test', %(value)s::text, true)", value=columns.text)
+SHOW = Statement("show", "SELECT current_setting('line.test', true)")
+LEAVE = Statement("leave", "SELECT pg_terminate_backend(pg_backend_pid())")
+PID = Statement("pid", "SELECT pg_backend_pid()")
+WRONG = Statement("wrong", "SELEC 1")
+
+Work = Callable[[Line], Awaitable[Any]]
+
+
+def on_a_line(work: Work, *statements: Statement, url: str = "", lost: Callable[[], None] | None = None) -> Any:
+    """What `work` returns, done with a line that knows these statements, or all but the wrong one."""
+    known = statements or (QUOTIENT, LENGTH, SET, SHOW, LEAVE, PID)
+
+    async def main() -> Any:
+        line = Line(url or os.environ["HEADRACE_DATABASE_URL"], *known, lost=lost)
+        try:
+            return await work(line)
+        finally:
+            await line.close()
+
+    return asyncio.run(main())
+
+
+def divided(a: int, b: int) -> tuple[Statement, dict[str, int]]:
+    return QUOTIENT, {"a": a, "b": b}
+
+
+def test_values_go_and_come_in_their_own_types() -> None:
+    async def work(line: Line) -> list[Row]:
+        return await line.ask(divided(43, 4))
+
+    assert on_a_line(work) == [(10, 3)]
+
+
+def test_what_is_asked_meanwhile_is_answered_in_order_and_one_error_is_its_own() -> None:
+    async def work(line: Line) -> list[Any]:
+        asked = [line.ask(divided(12, number)) for number in (1, 0, 3)]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    first, second, third = on_a_line(work)
+    assert (first, third) == ([(12, 2)], [(4, 2)])
+    assert isinstance(second, psycopg.errors.DivisionByZero)
+
+
+def test_what_is_asked_together_is_one_transaction_and_answers_with_its_last_statement() -> None:
+    async def work(line: Line) -> tuple[list[Row], list[Row]]:
+        return await line.ask((SET, {"value": "here"}), (SHOW, {})), await line.ask((SHOW, {}))
+
+    assert on_a_line(work) == ([("here",)], [("",)])
+
+
+def test_an_error_undoes_what_was_asked_together_with_it() -> None:
+    async def work(line: Line) -> Any:
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            await line.ask((SET, {"value": "here"}), divided(1, 0), (SHOW, {}))
+        return await line.ask((SHOW, {}))
+
+    assert on_a_line(work) in ([(None,)], [("",)])
+
+
+def test_more_than_the_socket_takes_at_once_arrives_whole_in_both_orders() -> None:
+    sizes = [3_000_000, 1, 5_000_000, 70_000] * 4
+
+    async def work(line: Line) -> list[list[Row]]:
+        return await asyncio.gather(*(line.ask((LENGTH, {"data": b"x" * size})) for size in sizes))
+
+    assert on_a_line(work) == [[(size,)] for size in sizes]
+
+
+def test_a_parameter_that_is_missing_is_told_before_anything_is_sent() -> None:
+    async def work(line: Line) -> list[Row]:
+        with pytest.raises(KeyError, match="b"):
+            line.ask((QUOTIENT, {"a": 1}))
+        return await line.ask(divided(1, 1))
+
+    assert on_a_line(work) == [(1, 1)]
+
+
+@pytest.mark.parametrize("wrong", [2**40, -(2**31) - 1], ids=["too large", "too small"])
+def test_a_value_that_its_type_cannot_hold_is_refused_as_the_database_would(wrong: int) -> None:
+    async def work(line: Line) -> list[Any]:
+        return await asyncio.gather(line.ask(divided(wrong, 1)), line.ask(divided(9, 3)), return_exceptions=True)
+
+    refused, good = on_a_line(work)
+    assert isinstance(refused, psycopg.DataError)
+    assert good == [(3, 9)]
+
+
+def test_closing_fails_what_waits_for_the_connection() -> None:
+    async def work(line: Line) -> list[Any]:
+        waiting = line.ask((PID, {}))
+        await line.close()
+        return await asyncio.gather(waiting, return_exceptions=True)
+
+    assert [type(each) for each in on_a_line(work)] == [psycopg.OperationalError]
+
+
+def test_a_connection_that_is_lost_fails_what_is_under_way_is_told_and_replaced() -> None:
+    losses: list[None] = []
+
+    async def work(line: Line) -> tuple[list[Any], bool]:
+        [[before]] = await line.ask((PID, {}))
+        asked = [line.ask((LEAVE, {})), line.ask((PID, {})), line.ask((PID, {}))]
+        failed = await asyncio.gather(*asked, return_exceptions=True)
+        [[after]] = await line.ask((PID, {}))
+        return failed, before != after
+
+    failed, is_another = on_a_line(work, lost=lambda: losses.append(None))
+    assert [isinstance(each, psycopg.OperationalError) for each in failed] == [True] * 3
+    assert len({id(each) for each in failed}) == 3
+    assert is_another
+    assert len(losses) == 2  # by its loss, and by its closing
+
+
+def test_a_connection_that_is_lost_while_idle_is_told_at_once_and_costs_nobody_anything() -> None:
+    lost = asyncio.Event()
+
+    async def work(line: Line) -> bool:
+        [[before]] = await line.ask((PID, {}))
+        async with await psycopg.AsyncConnection.connect(os.environ["HEADRACE_DATABASE_URL"], autocommit=True) as other:
+            await other.execute("SELECT pg_terminate_backend(%s)", [before])
+        async with asyncio.timeout(10):
+            await lost.wait()
+        [[after]] = await line.ask((PID, {}))
+        return bool(before != after)
+
+    assert on_a_line(work, lost=lost.set)
+
+
+def test_without_a_database_everybody_who_asked_is_told() -> None:
+    async def work(line: Line) -> list[Any]:
+        return await asyncio.gather(line.ask((PID, {})), line.ask((PID, {})), return_exceptions=True)
+
+    failed = on_a_line(work, url="postgresql://127.0.0.1:1/nowhere")
+    assert [type(each) for each in failed] == [psycopg.OperationalError] * 2
+
+
+def test_a_statement_that_the_database_refuses_is_told_by_its_error() -> None:
+    async def work(line: Line) -> None:
+        with pytest.raises(psycopg.OperationalError, match="syntax error"):
+            await line.ask((WRONG, {}))
+
+    on_a_line(work, WRONG)
+
+
+def test_a_caller_that_goes_disturbs_nobody() -> None:
+    async def work(line: Line) -> list[Row]:
+        await line.ask((PID, {}))
+        line.ask(divided(1, 1)).cancel()
+        line.ask(divided(1, 0)).cancel()
+        return await line.ask(divided(9, 3))
+
+    assert on_a_line(work) == [(3, 9)]
+
+
+def test_after_closing_it_opens_again_for_whoever_asks() -> None:
+    async def work(line: Line) -> list[Row]:
+        await line.ask((PID, {}))
+        await line.close()
+        return await line.ask(divided(9, 3))
+
+    assert on_a_line(work) == [(3, 9)]
+
+
+def test_parameters_are_packed_in_the_order_in_which_they_are_declared() -> None:
+    assert QUOTIENT.packed({"b": 2, "a": 1}) == [struct.pack(">i", 1), struct.pack(">i", 2)]
+    assert QUOTIENT.sql == b"SELECT $1::int / $2::int, $1::int % 10"
