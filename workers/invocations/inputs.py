@@ -194,7 +194,7 @@ class Inputs:
         except StoreMissing as error:
             raise InputFault(Kind.INPUT_MISSING, f"There is no object at the InputLocation {location}.") from error
         except StoreRefused as error:
-            raise InputFault(Kind.INPUT_REFUSED, f"The InputLocation {location} cannot be read: {error}") from error
+            raise InputFault(Kind.INPUT_REFUSED, f"The InputLocation cannot be read: {error}") from error
         except StoreAway as error:
             raise InputAway(str(error)) from error
 
