@@ -9,8 +9,9 @@ BIN    := $(VENV)/bin
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 
-# Each process has engines and a running Headrace of its own.
-TEST_PROCESSES ?= 2
+# Each process has engines and a running Headrace of its own. Many tests wait for other processes rather than compute.
+# What they take, and in which order, is in tests/distribution.py.
+TEST_PROCESSES ?= 3
 
 # What only `make demo-llm` needs, in an environment of its own.
 LLM       := $(VENV)/llm

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 
+from django.apps import apps
 from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Greatest
@@ -15,6 +16,7 @@ from controlplane.fleet.states import OPEN_ATTEMPTS, InstanceStage
 from tests.crash.ledger import Ledger
 from tests.crash.points import Reach, Watched, installed, watched_database
 from tests.crash.sites import Site
+from tests.emptying import delete_rows
 from tests.fakes.clock import FakeClock
 from tests.workers.plane import Plane
 from workers.loop.lease import due_endpoints
@@ -25,10 +27,7 @@ SWEEP_SECONDS = 10.0
 """How often orphans are looked for, as the scheduler does after its start."""
 
 MOVING = (Phase.CREATING, Phase.UPDATING, Phase.ROLLING_BACK, Phase.DELETING)
-_TABLES = (
-    "catalog_model, catalog_endpointconfig, endpoints_endpoint, fleet_capacitymark, observability_event, "
-    "routing_routingsnapshot"
-)
+_APPS = ("catalog", "endpoints", "fleet", "orphans", "observability", "metrics", "routing", "invocations")
 _SMALLEST_STEP_SECONDS = 0.05
 
 
@@ -125,5 +124,4 @@ class Rig(Plane):
 
 def forget_everything() -> None:
     """Empty the tables that a scenario fills."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"TRUNCATE {_TABLES} CASCADE")
+    delete_rows([model._meta.db_table for name in _APPS for model in apps.get_app_config(name).get_models()])
