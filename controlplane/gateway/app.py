@@ -3,14 +3,15 @@
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import Any, Protocol
+from typing import Protocol
 
 from psycopg_pool import AsyncConnectionPool
 
 from controlplane.auth.sigv4 import scope_of
 from controlplane.core.errors import ApiError, MethodNotAllowed, UnknownOperationException
+from controlplane.core.keep_going import BackgroundWork, keep_going
 from controlplane.gateway import counting, heartbeat, openai
 from controlplane.gateway.asynchronous import AsyncInvoker
 from controlplane.gateway.capture import Capturer
@@ -35,14 +36,12 @@ from controlplane.routing.upstream import UpstreamClient, UpstreamError
 from controlplane.wire.errors import WireResponse, hide
 
 POOL_SIZE = 6
-RESTART_SECONDS = 1.0
 
 _RUNTIME_PATH = re.compile(r"/endpoints/(?P<name>[^/]+)/(?P<verb>.+)")
 
 log = logging.getLogger(__name__)
 
 Handler = Callable[[Request], Awaitable[None]]
-BackgroundWork = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Taskless(Protocol):
@@ -184,14 +183,4 @@ class Gateway:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _start(self, work: BackgroundWork) -> None:
-        self._tasks.push_async_callback(end, asyncio.create_task(_keep_going(work)))
-
-
-async def _keep_going(work: BackgroundWork) -> None:
-    """Run `work` until cancelled; a fault in it is logged and must not leave the gateway without it."""
-    while True:
-        try:
-            await work()
-        except Exception:
-            log.exception("work in the background failed and is started again")
-        await asyncio.sleep(RESTART_SECONDS)
+        self._tasks.push_async_callback(end, asyncio.create_task(keep_going(work)))

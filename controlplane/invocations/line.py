@@ -21,7 +21,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
-from psycopg.pq import ExecStatus, Format
+from psycopg.pq import ConnStatus, ExecStatus, Format
 from psycopg.pq.abc import PGconn, PGresult
 
 CONNECT_SECONDS = 5
@@ -169,16 +169,16 @@ class Line:
             connection = await AsyncConnection.connect(
                 self._database_url, autocommit=True, connect_timeout=CONNECT_SECONDS, **_SILENCE
             )
-        except (psycopg.Error, OSError) as error:
+            line = connection.pgconn
+            line.enter_pipeline_mode()
+            self._socket = line.socket  # libpq forgets it when the connection breaks
+            asyncio.get_running_loop().add_reader(self._socket, self._read)
+        except Exception as error:  # noqa: BLE001 - told to all who asked, who would wait for ever
             self._fail_unsent(psycopg.OperationalError(str(error)))
             return
         finally:
             self._opening = None
         self._connection = connection
-        line = connection.pgconn
-        line.enter_pipeline_mode()
-        self._socket = line.socket  # libpq forgets it when the connection breaks
-        asyncio.get_running_loop().add_reader(self._socket, self._read)
         unsent, self._unsent = self._unsent, []
         for pending in (_Preparing(self._statements), *unsent):
             if self._connection is connection:
@@ -197,8 +197,8 @@ class Line:
             pending.put(line)
             line.pipeline_sync()  # the end of a transaction
             self._push(line)
-        except psycopg.OperationalError as error:
-            self._lose(error)
+        except psycopg.Error as error:
+            self._lose(psycopg.OperationalError(str(error)))
 
     def _push(self, line: PGconn) -> None:
         """Send what the socket takes; the rest once it takes more."""
@@ -215,8 +215,8 @@ class Line:
         if self._connection is not None:
             try:
                 self._push(self._connection.pgconn)
-            except psycopg.OperationalError as error:
-                self._lose(error)
+            except psycopg.Error as error:
+                self._lose(psycopg.OperationalError(str(error)))
 
     def _read(self) -> None:
         """Take what has arrived."""
@@ -229,8 +229,10 @@ class Line:
                 result = line.get_result()
                 if result is not None:  # None ends the results of a statement
                     self._take(result)
-        except psycopg.OperationalError as error:
-            self._lose(error)
+                elif line.status == ConnStatus.BAD:
+                    raise psycopg.OperationalError("the connection is lost")
+        except psycopg.Error as error:
+            self._lose(psycopg.OperationalError(str(error)))
 
     def _take(self, result: PGresult) -> None:
         pending, status = self._sent[0], result.status

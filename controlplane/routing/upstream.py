@@ -149,7 +149,7 @@ class UpstreamClient:
             connection.close()
             raise TimedOut(f"no answer within {timeouts.response:g} s") from error
         except BaseException:
-            connection.close()
+            self._let_go(address, connection)
             raise
         return UpstreamResponse(self, address, connection, incoming)
 
@@ -180,7 +180,7 @@ class UpstreamClient:
     def give_back(self, address: str, connection: Connection) -> None:
         """Keep a connection for the next call, if it may be kept."""
         if not connection.may_be_kept:
-            connection.close()
+            self._let_go(address, connection)
             return
         connection.idle_since = clock.monotonic()
         self._idle.setdefault(address, []).append(connection)
@@ -193,6 +193,16 @@ class UpstreamClient:
             for connection in connections:
                 connection.close()
         self._idle.clear()
+
+    def _let_go(self, address: str, connection: Connection) -> None:
+        """Close a connection; where the instance broke its answer off, all that are kept to it, too.
+
+        It may be about to end, and its other connections be dead already. To make a new one tells before anything is sent.
+        """
+        connection.close()
+        if connection.is_broken_off:
+            for each in self._idle.pop(address, ()):
+                each.close()
 
     def _take(self, address: str) -> Connection | None:
         connections = self._idle.get(address)

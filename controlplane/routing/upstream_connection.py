@@ -105,6 +105,11 @@ class Connection(asyncio.Protocol):
         )
 
     @property
+    def is_broken_off(self) -> bool:
+        """Whether the answer ended before it was whole, by the instance's doing."""
+        return self._incoming is not None and self._incoming.error is not None
+
+    @property
     def incoming(self) -> Incoming:
         """The answer as far as it is there."""
         if self._incoming is None:

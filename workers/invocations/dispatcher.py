@@ -15,6 +15,7 @@ from django.conf import settings
 from psycopg_pool import AsyncConnectionPool
 
 from controlplane.core import clock
+from controlplane.core.keep_going import keep_going
 from controlplane.gateway import counting
 from controlplane.invocations.accept import CANCELLED_NOTICE, CHANNEL
 from controlplane.invocations.line import Line
@@ -49,6 +50,9 @@ POOL_SIZE = 8
 
 AGAIN_SECONDS = 0.2
 """How long a database that is away is left alone."""
+
+FAULT_SECONDS = 1.0
+"""How long the dispatcher waits after a fault of its own."""
 
 log = logging.getLogger(__name__)
 
@@ -99,11 +103,14 @@ class Dispatcher:
         for line in self._lines:
             line.open()
         beside = [
-            asyncio.create_task(self._doorbell.run()),
-            asyncio.create_task(counting.report(self._counts, self._pool)),
-            asyncio.create_task(measures.report(self._measures, self._pool)),
-            asyncio.create_task(self._notifier.run()),
-            asyncio.create_task(Redriver(self._pool, self._store).run()),
+            asyncio.create_task(keep_going(work))
+            for work in (
+                self._doorbell.run,
+                lambda: counting.report(self._counts, self._pool),
+                lambda: measures.report(self._measures, self._pool),
+                self._notifier.run,
+                Redriver(self._pool, self._store).run,
+            )
         ]
         try:
             while not self._is_stopping:
@@ -112,6 +119,11 @@ class Dispatcher:
                 except AWAY as error:
                     log.warning("the queue cannot be reached, trying again: %s", error)
                     await asyncio.sleep(AGAIN_SECONDS)
+                except Exception:
+                    # Without its rounds the worker would beat no more, and claim nothing. What this one leased runs out.
+                    log.exception("a round of the dispatcher failed, and the next one follows")
+                    self._routes.forget()
+                    await asyncio.sleep(FAULT_SECONDS)
                 await self._pause()
             await self._crew.let_end()
             with suppress(*AWAY):  # then the leases run out
@@ -198,11 +210,11 @@ class Dispatcher:
             self._appetite.starve(endpoint_id)
             return
         shunned = self._reach.shunned(clock.monotonic())
-        claimed, known = [], self._routes.revision(endpoint_id)
+        claimed, known = [], self._routes.revision
         if request_id and not self._crew.held(endpoint_id) and (at := self._routes.first_open(endpoint_id, shunned)):
-            claimed = await self._queue.claim_alone(endpoint_id, request_id, at, known)
-        if not claimed:
-            claimed = await self._queue.claim(endpoint_id, room, known, shunned)
+            claimed = await self._queue.claim_alone(endpoint_id, request_id, at, known(endpoint_id))
+        if not claimed:  # by then everything may be forgotten
+            claimed = await self._queue.claim(endpoint_id, room, known(endpoint_id), shunned)
         for leased in claimed:
             route, variant, address = self._routes.place(leased)
             self._crew.take(leased, address, counting.Call(clock.monotonic(), route, variant, is_async=True))

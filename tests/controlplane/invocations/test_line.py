@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import uvloop
 
 from controlplane.invocations import columns
 from controlplane.invocations.line import Line, Row, Statement
@@ -157,6 +158,80 @@ def test_a_statement_that_the_database_refuses_is_told_by_its_error() -> None:
             await line.ask((WRONG, {}))
 
     on_a_line(work, WRONG)
+
+
+class CuttingProxy:
+    """Passes bytes on between a line and the database, and hangs up after so many of the database's."""
+
+    def __init__(self, url: str, limit: int) -> None:
+        server, _, self._path = url.rpartition("@")[2].partition("/")
+        self._account, self._limit = url.rpartition("@")[0], limit
+        self._host, _, self._port = server.partition(":")
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> str:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1")
+        port = self._server.sockets[0].getsockname()[1]
+        return f"{self._account}@127.0.0.1:{port}/{self._path}?sslmode=disable"
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection(self._host, int(self._port))
+        for source, sink, limit in ((reader, back, 10**9), (there, writer, self._limit)):
+            task = asyncio.create_task(self._pass_on(source, sink, limit, (writer, back)))
+            self._tasks.add(task)
+
+    async def _pass_on(
+        self,
+        source: asyncio.StreamReader,
+        sink: asyncio.StreamWriter,
+        limit: int,
+        both: tuple[asyncio.StreamWriter, asyncio.StreamWriter],
+    ) -> None:
+        try:
+            while limit > 0 and (data := await source.read(65536)):
+                sink.write(data[:limit])
+                await sink.drain()
+                limit -= len(data)
+        except OSError:  # either has hung up
+            return
+        finally:
+            for each in both:
+                each.close()
+
+
+ALL_BYTES = 1500
+"""More than the database says on such a connection: login, preparing, and three answers."""
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_wherever_a_connection_breaks_off_everybody_who_asked_is_told(loop: Callable[[], Any]) -> None:
+    async def broken_off(limit: int) -> list[Any]:
+        async with CuttingProxy(os.environ["HEADRACE_DATABASE_URL"], limit) as url:
+            line = Line(url, QUOTIENT, LENGTH, PID)
+            try:
+                asked = [line.ask(divided(12, 4)), line.ask((LENGTH, {"data": b"x" * 9}))]
+                first = await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 20)
+                last = await asyncio.wait_for(asyncio.gather(line.ask((PID, {})), return_exceptions=True), 20)
+                return [*first, *last]
+            finally:
+                await line.close()
+
+    async def main() -> list[list[Any]]:
+        return [await broken_off(limit) for limit in range(0, ALL_BYTES, 23)]
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        found = runner.run(main())
+    for outcomes in found:
+        for good, each in zip([[(3, 2)], [(9,)]], outcomes[:2], strict=True):
+            assert each == good or isinstance(each, psycopg.OperationalError)
+    assert all(isinstance(each, psycopg.OperationalError) for each in found[0])
+    assert not any(isinstance(each, psycopg.OperationalError) for each in found[-1])
 
 
 def test_a_caller_that_goes_disturbs_nobody() -> None:

@@ -156,3 +156,42 @@ def test_the_system_looks_after_a_connection_that_is_silent(new_loop: Any) -> No
     assert is_on == 1
     assert probing == [value for _, value in PROBING]
     assert IDLE_SECONDS + PROBE_SECONDS * PROBES <= 60
+
+
+@pytest.mark.parametrize("is_express", [True, False], ids=["begun", "sent"])
+def test_after_an_answer_that_was_broken_off_no_kept_connection_to_the_instance_is_trusted(is_express: bool) -> None:
+    """What an instance that ends still holds open would cost the next call."""
+    connections = 0
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        head = b"GET /ping"  # of each connection's first request, which is read already
+        while head.startswith(b"GET /ping"):
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+            head = await reader.readuntil(b"\r\n\r\n")
+
+    ping, crash = UpstreamRequest(b"GET", b"/ping", [], b""), UpstreamRequest(b"GET", b"/crash", [], b"")
+
+    async def main() -> None:
+        async with asyncio.timeout(20), raw_server(talk) as address, new_client() as client:
+            answers = [await client.send(address, ping, PATIENT) for _ in range(2)]  # at once, so over two connections
+            for answer in answers:
+                assert await answer.read(10) == b"ok"
+                answer.close()
+            if is_express:
+                heard = asyncio.Event()
+                exchange = client.begin(address, crash, heard.set)
+                await heard.wait()
+                assert exchange is not None
+                exchange.close()
+            else:
+                with pytest.raises(BrokenResponse):
+                    await client.send(address, crash, PATIENT)
+            assert client.begin(address, ping, lambda: None) is None
+            answer = await client.send(address, ping, PATIENT)
+            assert await answer.read(10) == b"ok"
+            answer.close()
+
+    asyncio.run(main())
+    assert connections == 3

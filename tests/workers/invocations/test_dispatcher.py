@@ -218,3 +218,27 @@ def test_a_dispatcher_that_is_stopped_ends(worker: Callable[[], None]) -> None:
         await asyncio.wait_for(running, 10)
 
     asyncio.run(work())
+
+
+def test_a_round_that_fails_is_followed_by_the_next_one(
+    worker: Callable[[], None],
+    containers: Callable[[str], Container],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Whatever the fault is: a worker that claims nothing any more, and says nothing of it, keeps everybody waiting."""
+    faults = [RuntimeError("a fault of the dispatcher itself")]
+    scan = Dispatcher._scan
+
+    async def scanned(self: Dispatcher) -> None:
+        if faults:
+            raise faults.pop()
+        await scan(self)
+
+    monkeypatch.setattr(Dispatcher, "_scan", scanned)
+    endpoint_id = serve("stumbling", containers("model"))
+    row = queue_up(b"all the same", endpoint_id=endpoint_id, endpoint_name="stumbling")
+    worker()
+    wait_for(lambda: states(endpoint_id=endpoint_id)["completed"] == 1)
+    assert object_at(row.output_location) == b"all the same"
+    assert "a fault of the dispatcher itself" in caplog.text
