@@ -1,7 +1,9 @@
 """Fixtures shared by all tests, and the order of the folders."""
 
+import os
 from collections.abc import Iterator
 
+import boto3
 import pytest
 from django.test import TransactionTestCase
 from xdist.remote import Producer
@@ -17,6 +19,15 @@ from tests.fakes.clock import FakeClock
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files in the order in which they are to be begun; within a file it is left as it is."""
     items.sort(key=rank)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """boto3's session keeps the keys that it has once found: those of this process's store, or none yet."""
+    session = boto3.DEFAULT_SESSION
+    keys = session.get_credentials() if session is not None else None
+    if keys is not None and keys.access_key != os.environ.get("AWS_ACCESS_KEY_ID"):
+        boto3.DEFAULT_SESSION = None
 
 
 @pytest.hookimpl(optionalhook=True)

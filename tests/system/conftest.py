@@ -4,8 +4,6 @@ For the package, not the session: the tests that come after them need not share 
 """
 
 import json
-import shutil
-import tempfile
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,23 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.contract.openapi import Document
-from tests.system.stack import Stack
+from tests.system.stack import Stack, running
 
 
 @pytest.fixture(scope="package")
 def stack() -> Iterator[Stack]:
     """Headrace, up and ready."""
-    data_dir = Path(tempfile.mkdtemp(prefix="headrace-system-"))
-    data_dir.chmod(0o755)
-    running = Stack(data_dir)
-    try:
-        running.start()
-        with urllib.request.urlopen(f"{running.url}/api/v1/schema/") as answer:
-            running.judge = Document(json.load(answer))
-        yield running
-    finally:
-        running.stop()
-        shutil.rmtree(data_dir, ignore_errors=True)
+    with running() as started:
+        with urllib.request.urlopen(f"{started.url}/api/v1/schema/") as answer:
+            started.judge = Document(json.load(answer))
+        yield started
 
 
 @pytest.fixture(scope="package")

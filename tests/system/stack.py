@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -174,6 +176,20 @@ class Stack:
                 return found
             pause.wait(0.1)
         raise AssertionError(f"not within {seconds} s")
+
+
+@contextmanager
+def running(**changes: str) -> Iterator[Stack]:
+    """A Headrace, up and ready, over a data directory that goes with it."""
+    data_dir = Path(tempfile.mkdtemp(prefix="headrace-system-"))
+    data_dir.chmod(0o755)
+    stack = Stack(data_dir, **changes)
+    try:
+        stack.start()
+        yield stack
+    finally:
+        stack.stop()
+        shutil.rmtree(data_dir, ignore_errors=True)
 
 
 def _sent(pid: int, number: int) -> bool:

@@ -1,16 +1,14 @@
 """Asynchronous calls through the worst: everything killed a moment after a 202, endpoints deleted and made again."""
 
 import os
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.system.asynchronous import accept, accept_many, calls_of, ends_of, outcome, queue_of, states
-from tests.system.stack import Stack, create_endpoint, delete_endpoint, in_service
+from tests.system.stack import Stack, create_endpoint, delete_endpoint, in_service, running
 
 pytestmark = pytest.mark.timeout(600)
 """Headrace is started twice."""
@@ -22,16 +20,9 @@ NAME = "worst"
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
     """A Headrace of its own, since nothing of it stays alive."""
-    data_dir = Path(tempfile.mkdtemp(prefix="headrace-system-"))
-    data_dir.chmod(0o755)
-    running = Stack(data_dir)
-    try:
-        running.start()
-        running.client("s3").create_bucket(Bucket=BUCKET)
-        yield running
-    finally:
-        running.stop()
-        shutil.rmtree(data_dir, ignore_errors=True)
+    with running() as started:
+        started.client("s3").create_bucket(Bucket=BUCKET)
+        yield started
 
 
 def processes_of(stack: Stack) -> list[int]:

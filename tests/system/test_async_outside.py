@@ -2,10 +2,7 @@
 
 import base64
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -13,7 +10,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from tests.system.asynchronous import outcome
-from tests.system.stack import Stack, create_endpoint, in_service
+from tests.system.stack import Stack, create_endpoint, in_service, running
 
 BUCKET = "outside"
 
@@ -56,16 +53,9 @@ def cloud() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def stack(cloud: str) -> Iterator[Stack]:
     """A Headrace that speaks to that cloud's topics."""
-    data_dir = Path(tempfile.mkdtemp(prefix="headrace-system-"))
-    data_dir.chmod(0o755)
-    running = Stack(data_dir, HEADRACE_SNS_ENDPOINT_URL=cloud)
-    try:
-        running.start()
-        running.client("s3").create_bucket(Bucket=BUCKET)
-        yield running
-    finally:
-        running.stop()
-        shutil.rmtree(data_dir, ignore_errors=True)
+    with running(HEADRACE_SNS_ENDPOINT_URL=cloud) as started:
+        started.client("s3").create_bucket(Bucket=BUCKET)
+        yield started
 
 
 def test_topics_hear_of_the_endpoint_and_of_each_outcome(stack: Stack, cloud: str) -> None:

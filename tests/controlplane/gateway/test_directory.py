@@ -157,18 +157,19 @@ def test_after_a_lost_connection_nothing_is_taken_for_known_by_its_number(
 ) -> None:
     """A standby that took over, or a backup that was restored, may give a number again."""
     site, first, second = new_site(), containers("first"), containers("second")
-    endpoint_id = site.publish("restored", first.target)
-    assert site.post(path("restored"), b"x").status == 200
+    name = f"restored-{back}"
+    endpoint_id = site.publish(name, first.target)
+    wait_for(lambda: site.post(path(name), b"x").status == 200)
     with site.database() as connection:
         connection.execute(
             "UPDATE routing_routingsnapshot SET revision = revision - %s, document = %s WHERE endpoint_id = %s",
-            [back, Jsonb(route(endpoint_id, "restored", second.target)), endpoint_id],
+            [back, Jsonb(route(endpoint_id, name, second.target)), endpoint_id],
         )
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
             [DATABASE],
         )
-    wait_for(lambda: site.post(path("restored"), b"x") and second.received(), 6)
+    wait_for(lambda: site.post(path(name), b"x") and second.received(), 6)
 
 
 def test_a_gateway_that_starts_without_a_database_denies_nobody(

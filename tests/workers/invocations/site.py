@@ -14,10 +14,8 @@ from django.db import connection
 from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool
 
-from controlplane.auth.models import Account
 from controlplane.core import clock
 from controlplane.core.ids import new_uuid
-from controlplane.endpoints.models import Endpoint
 from controlplane.gateway.counting import Call, Counts
 from controlplane.invocations.line import Line
 from controlplane.invocations.models import AsyncInvocation, AsyncPayload
@@ -26,6 +24,7 @@ from controlplane.routing.models import RoutingSnapshot
 from controlplane.routing.table import AsyncInference, Route, Target, VariantRoute, encode
 from controlplane.routing.upstream import UpstreamClient
 from tests.controlplane.gateway.site import Container
+from tests.controlplane.invocations.letters import endpoint
 from tests.engines_plugin import ACCOUNT
 from workers.invocations.inputs import Https, Inputs
 from workers.invocations.leased import Leased
@@ -101,19 +100,8 @@ def queue_up(body: bytes = b"x", **changes: Any) -> AsyncInvocation:
 
 def serve(name: str, *models: Container, max_concurrent: int | None = None, phase: str = "InService") -> UUID:
     """An asynchronous endpoint that serves from these containers."""
-    Account.objects.get_or_create(account_id=ACCOUNT, defaults={"created_at": clock.now()})
-    now, endpoint_id = clock.now(), new_uuid()
-    Endpoint.objects.create(
-        id=endpoint_id,
-        account_id=ACCOUNT,
-        name=name,
-        is_async=True,
-        shows_pools=False,
-        phase=phase,
-        created_at=now,
-        modified_at=now,
-        look_again_at=now,
-    )
+    now = clock.now()
+    endpoint_id = endpoint(now, name, phase=phase).id
     targets = tuple(Target(str(instance_at(each.address)), each.address, "ml.m5.large", False) for each in models)
     inference = AsyncInference("s3://b/out", "", max_concurrent)
     route = Route(
