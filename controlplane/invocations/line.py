@@ -26,6 +26,10 @@ from psycopg.pq.abc import PGconn, PGresult
 
 CONNECT_SECONDS = 5
 
+ANSWER_SECONDS = 30.0
+"""A connection on which the oldest statement has no answer for so long, or for twice as long at most, is given up: nobody
+waits for ever."""
+
 # A server that has vanished, its host with it, is given up about ten seconds after it was last heard of.
 _SILENCE: dict[str, Any] = {
     "keepalives_idle": 4,
@@ -130,6 +134,7 @@ class Line:
         self._sent: deque[_Pending] = deque()
         self._is_flushing = False
         self._socket = -1
+        self._watch: asyncio.TimerHandle | None = None
 
     def ask(self, *asked: Asked) -> "asyncio.Future[list[Row]]":
         """The rows of the last of these statements, which are one transaction; or psycopg.Error as the exception.
@@ -179,6 +184,7 @@ class Line:
         finally:
             self._opening = None
         self._connection = connection
+        self._look_after(None)
         unsent, self._unsent = self._unsent, []
         for pending in (_Preparing(self._statements), *unsent):
             if self._connection is connection:
@@ -246,9 +252,19 @@ class Line:
             self._sent.popleft()
             pending.settle()
 
+    def _look_after(self, oldest: _Pending | None) -> None:
+        """Give the connection up if what was its oldest statement a while ago still is."""
+        if oldest is not None and self._sent and self._sent[0] is oldest:
+            self._lose(psycopg.OperationalError(f"the database gave no answer within {ANSWER_SECONDS:g} s"))
+            return
+        now_oldest = self._sent[0] if self._sent else None
+        self._watch = asyncio.get_running_loop().call_later(ANSWER_SECONDS, self._look_after, now_oldest)
+
     def _lose(self, error: psycopg.Error) -> None:
         """Let go of the connection; the next to ask opens another one."""
         lost, self._connection = self._connection, None
+        if self._watch is not None:
+            self._watch.cancel()
         if lost is not None:
             loop = asyncio.get_running_loop()
             loop.remove_reader(self._socket)

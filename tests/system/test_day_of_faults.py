@@ -1,28 +1,18 @@
 """The short day of faults, on a Headrace of its own; `python -m tests.faults.day` is the long one."""
 
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from controlplane.gateway.probes import TABLE_AGE_SECONDS
 from tests.faults.day import ENVIRONMENT, SHORT, Day, report
-from tests.system.stack import Stack
+from tests.system.stack import Stack, running
 
 
 @pytest.fixture
 def own_stack() -> Iterator[Stack]:
-    data_dir = Path(tempfile.mkdtemp(prefix="headrace-day-"))
-    data_dir.chmod(0o755)
-    stack = Stack(data_dir, **ENVIRONMENT)
-    try:
-        stack.start()
-        yield stack
-    finally:
-        stack.stop()
-        shutil.rmtree(data_dir, ignore_errors=True)
+    with running(**ENVIRONMENT) as started:
+        yield started
 
 
 @pytest.mark.timeout(300)

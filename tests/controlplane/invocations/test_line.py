@@ -11,12 +11,14 @@ import pytest
 import uvloop
 
 from controlplane.invocations import columns
+from controlplane.invocations import line as line_module
 from controlplane.invocations.line import Line, Row, Statement
 
 QUOTIENT = Statement("quotient", "SELECT %(a)s::int / %(b)s::int, %(a)s::int %% 10", a=columns.integer, b=columns.integer)
 LENGTH = Statement("length", "SELECT length(%(data)s::bytea)", data=columns.blob)
 SET = Statement("set", "SELECT set_config('line.test', %(value)s::text, true)", value=columns.text)
 SHOW = Statement("show", "SELECT current_setting('line.test', true)")
+SLEEP = Statement("sleep", "SELECT pg_sleep(60)")
 LEAVE = Statement("leave", "SELECT pg_terminate_backend(pg_backend_pid())")
 PID = Statement("pid", "SELECT pg_backend_pid()")
 WRONG = Statement("wrong", "SELEC 1")
@@ -26,7 +28,7 @@ Work = Callable[[Line], Awaitable[Any]]
 
 def on_a_line(work: Work, *statements: Statement, url: str = "", lost: Callable[[], None] | None = None) -> Any:
     """What `work` returns, done with a line that knows these statements, or all but the wrong one."""
-    known = statements or (QUOTIENT, LENGTH, SET, SHOW, LEAVE, PID)
+    known = statements or (QUOTIENT, LENGTH, SET, SHOW, SLEEP, LEAVE, PID)
 
     async def main() -> Any:
         line = Line(url or os.environ["HEADRACE_DATABASE_URL"], *known, lost=lost)
@@ -101,6 +103,21 @@ def test_a_value_that_its_type_cannot_hold_is_refused_as_the_database_would(wron
     refused, good = on_a_line(work)
     assert isinstance(refused, psycopg.DataError)
     assert good == [(3, 9)]
+
+
+def test_a_statement_that_is_not_answered_keeps_nobody_waiting_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_module, "ANSWER_SECONDS", 0.2)
+
+    async def work(line: Line) -> tuple[list[Any], bool]:
+        async with asyncio.timeout(20):
+            [[before]] = await line.ask((PID, {}))
+            silent = await asyncio.gather(line.ask((SLEEP, {})), line.ask((PID, {})), return_exceptions=True)
+            [[after]] = await line.ask((PID, {}))
+            return silent, before != after
+
+    silent, is_another = on_a_line(work)
+    assert [type(each) for each in silent] == [psycopg.OperationalError] * 2
+    assert is_another
 
 
 def test_closing_fails_what_waits_for_the_connection() -> None:
