@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, BrowserContext, Page, PlaywrightContextManager, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, PlaywrightContextManager, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -21,7 +21,7 @@ FLAGS = (
 SIZES = {"desktop": (1440, 900), "phone": (390, 844)}
 THEMES = ("light", "dark")
 PATIENCE_MS = 30_000
-"""How long a page may take on a machine that does other things as well."""
+"""How long a page may take, and what is expected of it, on a machine that does other things as well."""
 
 
 class NoChromium(Exception):
@@ -64,6 +64,7 @@ def launched() -> Iterator[Browser]:
                 " CHROMIUM."
             )
         browser = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
+        expect.set_options(timeout=PATIENCE_MS)
         try:
             yield browser
         finally:
