@@ -1,33 +1,31 @@
 """Fixtures shared by all tests, and the order of the folders."""
 
-import os
 from collections.abc import Iterator
 
-import boto3
 import pytest
 from django.test import TransactionTestCase
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from controlplane.core import clock
+from tests import evidence
 from tests.distribution import ByFile, rank
 from tests.emptying import emptying
 from tests.fakes.clock import FakeClock
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Reports of failed tests say what the Headraces had to say that ran; no property fails since the machine is slow."""
+    config.pluginmanager.register(evidence)
+    settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("any machine")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files in the order in which they are to be begun; within a file it is left as it is."""
     items.sort(key=rank)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """boto3's session keeps the keys that it has once found: those of this process's store, or none yet."""
-    session = boto3.DEFAULT_SESSION
-    keys = session.get_credentials() if session is not None else None
-    if keys is not None and keys.access_key != os.environ.get("AWS_ACCESS_KEY_ID"):
-        boto3.DEFAULT_SESSION = None
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,6 +8,7 @@ import os
 
 import django
 from celery import Celery
+from celery.bootsteps import StartStopStep
 from celery.signals import setup_logging, worker_init, worker_shutdown
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.config.settings")
@@ -15,7 +16,7 @@ django.setup()
 
 from django.conf import settings  # noqa: E402 - the settings exist only after setup
 
-from controlplane.core import clock  # noqa: E402
+from controlplane.core import clock, stacks  # noqa: E402
 from workers.residents import Residents  # noqa: E402 - imports models
 
 app = Celery("headrace", broker=settings.HEADRACE.redis_url)
@@ -42,6 +43,18 @@ def start_residents(**_: object) -> None:
     """Start what lives as long as the worker: the dispatcher of asynchronous invocations and the heartbeat."""
     clock.use(clock.CarriedClock())  # told the time with every heartbeat
     _residents.start()
+
+
+class TellWhere(StartStopStep):
+    """SIGUSR1 asks where everything is: a step, since Celery takes the signal for itself after its own signals are sent."""
+
+    requires = {"celery.worker.components:Pool"}
+
+    def start(self, parent: object) -> None:
+        stacks.tell_when_asked(lambda: _residents.loop)
+
+
+app.steps["worker"].add(TellWhere)
 
 
 @worker_shutdown.connect

@@ -12,7 +12,7 @@ Source of the rules: AWS General Reference, "Signature Version 4 signing process
 import hashlib
 import hmac
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -55,30 +55,34 @@ class Key:
     account_id: str
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class SignedRequest:
-    """What arrived: raw path and query as sent, header names in lower case in order, values as text (latin-1)."""
+    """What arrived: raw path and query as sent, header names in lower case in order, values as text (latin-1).
+
+    Nobody changes it; it is not frozen because that makes the making of one several times as dear.
+    """
 
     method: str
     path: str
     query: str
     headers: tuple[tuple[str, str], ...]
     body_sha256: str
-    values: dict[str, list[str]] = field(init=False, repr=False, compare=False)
-    """The values of each header, in order. Checking a signature asks for a dozen."""
+    first: dict[str, str] = field(init=False, repr=False, compare=False)
+    """The value of each header, the first one of several. Checking a signature asks for a dozen."""
 
     def __post_init__(self) -> None:
-        found = {name: [value] for name, value in self.headers}
-        if len(found) != len(self.headers):
-            found = {name: [] for name in found}
-            for name, value in self.headers:
-                found[name].append(value)
-        object.__setattr__(self, "values", found)
+        self.first = dict(self.headers)
+        if not self.is_single:
+            self.first = dict(reversed(self.headers))
+
+    @property
+    def is_single(self) -> bool:
+        """Whether no header is given twice."""
+        return len(self.first) == len(self.headers)
 
     def header(self, name: str) -> str | None:
         """The first value of header `name` (lower case)."""
-        values = self.values.get(name)
-        return values[0] if values else None
+        return self.first.get(name)
 
 
 @dataclass(frozen=True)
@@ -220,7 +224,7 @@ def _check_scope(scope: Scope, sent_at: datetime, region: str, service: str) -> 
 
 def _check_coverage(request: SignedRequest, signed: tuple[str, ...]) -> None:
     """Refuse a request that carries meaning outside its signature."""
-    if missing := _uncovered(tuple(request.values), signed):
+    if missing := _uncovered(tuple(request.first), signed):
         raise InvalidSignature(f"The signature must cover the header(s) {', '.join(missing)}.")
     declared = request.header("x-amz-content-sha256")
     if declared is not None and not hmac.compare_digest(declared.encode(), request.body_sha256.encode()):
@@ -236,6 +240,8 @@ def _uncovered(names: tuple[str, ...], signed: tuple[str, ...]) -> list[str]:
 
 
 def _check_window(sent_at: datetime, now: datetime) -> None:
+    if abs(now - sent_at) <= CLOCK_WINDOW:
+        return
     earliest, latest = now - CLOCK_WINDOW, now + CLOCK_WINDOW
     if sent_at < earliest:
         detail = f"{stamp_of(sent_at)} is now earlier than {stamp_of(earliest)} ({stamp_of(now)} - 5 min.)"
@@ -279,9 +285,8 @@ def _canonical_request(request: SignedRequest, signed: tuple[str, ...]) -> bytes
     """The bytes that were hashed."""
     query = _canonical_query(request.query) if request.query else ""
     head = f"{request.method}\n{_canonical_path(request.path)}\n{query}\n"
-    headers = "".join([f"{name}:{_folded(request.values.get(name, ()))}\n" for name in signed])
     tail = f"\n{';'.join(signed)}\n{request.body_sha256}"
-    return f"{head}{headers}{tail}".encode("utf-8", "surrogateescape")
+    return f"{head}{_canonical_headers(request, signed)}{tail}".encode("utf-8", "surrogateescape")
 
 
 @lru_cache(maxsize=1024)
@@ -290,17 +295,23 @@ def _canonical_path(path: str) -> str:
     return quote(path, safe="/-_.~")
 
 
-def _folded(values: Sequence[str]) -> str:
-    """All values of a header, white space at the ends cut and in between folded to one space.
+def _canonical_headers(request: SignedRequest, signed: tuple[str, ...]) -> str:
+    """The lines of the headers that are signed; of one that is missing an empty one."""
+    if request.is_single:
+        first = request.first
+        return "".join([f"{name}:{_folded(first.get(name, ''))}\n" for name in signed])
+    values = {name: [_folded(value) for given, value in request.headers if given == name] for name in signed}
+    return "".join([f"{name}:{','.join(values[name])}\n" for name in signed])
+
+
+def _folded(value: str) -> str:
+    """A header's value, white space at the ends cut and in between folded to one space.
 
     Clients fold text before they encode it. Values here are latin-1, one character a byte, where the second byte of a
     letter such as U+00E0 looks like white space; so they are decoded first, and bytes that are not UTF-8 stay as they are.
     """
-    return ",".join([" ".join(_as_sent(value).split()) for value in values])
-
-
-def _as_sent(value: str) -> str:
-    return value if value.isascii() else value.encode("latin-1").decode("utf-8", "surrogateescape")
+    as_sent = value if value.isascii() else value.encode("latin-1").decode("utf-8", "surrogateescape")
+    return " ".join(as_sent.split())
 
 
 def _canonical_query(query: str) -> str:

@@ -7,7 +7,6 @@ from django.conf import settings
 from django.db import transaction
 
 from controlplane.catalog.models import Quota
-from controlplane.core import clock
 from controlplane.observability import events
 
 
@@ -21,14 +20,14 @@ def own_limits(account_id: str) -> dict[str, int]:
     return dict(Quota.objects.filter(account_id=account_id).values_list("name", "limit"))
 
 
-def set_limit(account_id: str, name: str, limit: int, now: datetime | None = None) -> None:
+def set_limit(account_id: str, name: str, limit: int, *, now: datetime) -> None:
     """Give the account a quota of its own."""
     with transaction.atomic():
         Quota.objects.update_or_create(account_id=account_id, name=name, defaults={"limit": limit})
         _tell(account_id, name, "QuotaSet", f"The account may want {limit} of {name} at once from now on.", now)
 
 
-def drop_limit(account_id: str, name: str, now: datetime | None = None) -> bool:
+def drop_limit(account_id: str, name: str, *, now: datetime) -> bool:
     """Take the account's own quota away, so that the environment's holds again; False where there was none."""
     with transaction.atomic():
         dropped = bool(Quota.objects.filter(account_id=account_id, name=name).delete()[0])
@@ -37,6 +36,6 @@ def drop_limit(account_id: str, name: str, now: datetime | None = None) -> bool:
     return dropped
 
 
-def _tell(account_id: str, name: str, reason: str, sentence: str, now: datetime | None) -> None:
+def _tell(account_id: str, name: str, reason: str, sentence: str, now: datetime) -> None:
     subject = events.Subject(account_id, "quota", uuid.uuid5(uuid.NAMESPACE_OID, f"{account_id}/{name}"), name[:63])
-    events.record(subject, reason, sentence, now=now or clock.now())
+    events.record(subject, reason, sentence, now=now)

@@ -7,10 +7,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from controlplane.core.locations import KEY_LIMIT_BYTES, key_bytes
+
 TAGS_LIMIT = 50
 RESERVED_TAG_PREFIX = "aws:"
 OPTION_TAG_PREFIX = "headrace:"
 """Tags that ask for something beyond the API; they have an effect on endpoints only (see `endpoints.options`)."""
+
+GENERATED_NAMES = {
+    "S3OutputPath": "/00000000-0000-0000-0000-000000000000.out",
+    "S3FailurePath": "/00000000-0000-0000-0000-000000000000-error.out",
+}
+"""What is put behind each path for a request that names no file: as long as this."""
+
+CONTENT_STRATEGIES = frozenset({"PREFIX_AWARE", "KV_AWARE"})
+"""Strategies that choose an instance by what a call holds; a queue's requests go where there is room."""
 
 
 def model_violations(params: Mapping[str, Any]) -> Iterator[str]:
@@ -57,6 +68,13 @@ def _real_time_only(params: Mapping[str, Any]) -> Iterator[str]:
     for member in ("ShadowProductionVariants", "DataCaptureConfig"):
         if params.get(member):
             yield f"{member} is not supported by Headrace together with AsyncInferenceConfig."
+    for variant in params["ProductionVariants"]:
+        strategy = variant.get("RoutingConfig", {}).get("RoutingStrategy")
+        if strategy in CONTENT_STRATEGIES:
+            yield (
+                f'Production variant "{variant["VariantName"]}": RoutingStrategy {strategy} is not supported by Headrace '
+                "together with AsyncInferenceConfig; whichever instance has a free place takes the next of the queue."
+            )
 
 
 def _capture_violations(config: Mapping[str, Any]) -> Iterator[str]:
@@ -98,13 +116,18 @@ def _async_violations(config: Mapping[str, Any]) -> Iterator[str]:
     output = config["OutputConfig"]
     if not output.get("S3OutputPath"):
         yield "AsyncInferenceConfig.OutputConfig must specify S3OutputPath."
-    for member in ("S3OutputPath", "S3FailurePath"):
+    for member in GENERATED_NAMES:
         path = output.get(member, "s3://")
         if not path.startswith("s3://"):
             yield f"AsyncInferenceConfig.OutputConfig.{member} must be an s3:// location."
         elif not (path.isascii() and path.isprintable()):
             # A key may be any text, but each caller is told it in a header, which may not.
             yield f"AsyncInferenceConfig.OutputConfig.{member} must consist of printable ASCII characters."
+        elif (size := key_bytes(path.rstrip("/") + GENERATED_NAMES[member])) > KEY_LIMIT_BYTES:
+            yield (
+                f"AsyncInferenceConfig.OutputConfig.{member} makes keys of {size} bytes with the names that are put behind "
+                f"it; a key may hold {KEY_LIMIT_BYTES}."
+            )
 
 
 def encryption_violations(params: Mapping[str, Any], *, store_encrypts: bool) -> Iterator[str]:

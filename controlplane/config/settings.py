@@ -151,7 +151,7 @@ CACHES = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "formatters": {"line": {"()": "controlplane.core.one_line.LogLines"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     # A refused request is an answer, not an event of the server.
     "loggers": {"django.request": {"level": "ERROR"}},

@@ -12,7 +12,8 @@ from django.db.models import QuerySet
 from controlplane.catalog.prices import price_in, price_table
 from controlplane.catalog.selectors import tags_of
 from controlplane.console import endpoint_words as words
-from controlplane.console.endpoint_shown import Backlog, InstanceLine, Pool, Revision, Rollout, Rung, State, Variant
+from controlplane.console.endpoint_backlog import backlog_of
+from controlplane.console.endpoint_shown import InstanceLine, Pool, Revision, Rollout, Rung, State, Variant
 from controlplane.core.offerings import ON_DEMAND
 from controlplane.endpoints.models import Deployment, Endpoint, EndpointVariant, VariantPool
 from controlplane.endpoints.states import Phase
@@ -22,9 +23,7 @@ from controlplane.fleet.ladder import Step
 from controlplane.fleet.leaving import live_instances
 from controlplane.fleet.models import CapacityMark, Instance
 from controlplane.fleet.overdue import is_overdue
-from controlplane.fleet.states import InstanceStage
-from controlplane.invocations.backlog import Queued, next_in_line, queued_at
-from controlplane.invocations.search import DEAD_STATES, Filter, counts
+from controlplane.fleet.states import LEAVING_STAGES, InstanceStage
 from controlplane.observability.models import Event
 from controlplane.observability.stories import story_of
 
@@ -32,7 +31,6 @@ INSTANCES_SHOWN = 200
 """Of one variant, those with a story first; the rest is counted."""
 
 EVENTS_SHOWN = 40
-_LEAVING = (InstanceStage.DRAINING, InstanceStage.TERMINATING)
 
 
 def find(account_id: str, name: str) -> Endpoint | None:
@@ -61,7 +59,7 @@ def state(endpoint: Endpoint, now: datetime) -> State:
         words.TONES[endpoint.phase],
         variants,
         _rollout(Deployment.objects.filter(endpoint=endpoint).first()),
-        _backlog(endpoint, [row.id for row in instances], calls) if endpoint.is_async else None,
+        backlog_of(endpoint, calls) if endpoint.is_async else None,
     )
 
 
@@ -104,7 +102,7 @@ def _line(row: Instance, facts: _Facts) -> InstanceLine:
         tone="bad" if late or row.failed_pings else words.STAGE_TONES[row.stage],
         calls=facts.calls.get(row.id, 0),
         is_overdue=late,
-        may_leave=row.stage not in _LEAVING and facts.endpoint.phase != Phase.DELETING,
+        may_leave=row.stage not in LEAVING_STAGES and facts.endpoint.phase != Phase.DELETING,
     )
 
 
@@ -133,13 +131,6 @@ def _rollout(row: Deployment | None) -> Rollout | None:
     return Rollout(
         row, words.strategy(row.strategy), words.stops(row.strategy, row.stage), round(row.share * 100), is_going_back
     )
-
-
-def _backlog(endpoint: Endpoint, instance_ids: Sequence[UUID], calls: Mapping[UUID, int]) -> Backlog:
-    which = Filter(endpoint.account_id, endpoint.name, DEAD_STATES)
-    queued = queued_at([endpoint.id]).get(endpoint.id, Queued())
-    running = sum(calls.get(each, 0) for each in instance_ids)
-    return Backlog(queued, next_in_line(endpoint.id), running, tuple(counts(which)))
 
 
 def revisions(endpoint: Endpoint) -> tuple[Revision, ...]:

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from controlplane.console import endpoint_words as words
+from controlplane.console.endpoint_backlog import Backlog
 from controlplane.endpoints.models import Deployment, Endpoint, EndpointVariant
 from controlplane.fleet.explanations import Explanation, VariantStory
 from controlplane.fleet.ladder import Step
 from controlplane.fleet.models import Instance
 from controlplane.fleet.states import InstanceStage
-from controlplane.invocations.backlog import Queued
-from controlplane.invocations.search import ClassCount
 
 
 @dataclass(frozen=True)
@@ -73,21 +72,6 @@ class Rollout:
     stops: Sequence[words.Stop]
     share_percent: int
     is_going_back: bool
-
-
-@dataclass(frozen=True)
-class Backlog:
-    """What waits, since when the next in line does, what runs, and what has failed by kind."""
-
-    queued: Queued
-    next_accepted_at: datetime | None
-    running: int
-    dead: tuple[ClassCount, ...]
-
-    @property
-    def dead_total(self) -> int:
-        """All that failed or expired and may be put back."""
-        return sum(each.count for each in self.dead)
 
 
 @dataclass(frozen=True)

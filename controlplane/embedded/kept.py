@@ -10,6 +10,9 @@ from typing import Any
 
 from cryptography.fernet import Fernet
 
+ENVIRONMENT_FILE = "environment.json"
+"""`config.environment` reads it, too."""
+
 ANNOUNCED = "announced"
 """Entry of the secrets file: "yes" once a human was shown the keys. A start that failed before has shown nothing."""
 
@@ -52,8 +55,8 @@ def read_ports(data_dir: Path, names: list[str]) -> dict[str, int]:
 
 
 def write_environment(data_dir: Path, environment: Mapping[str, str]) -> None:
-    """`environment.json`: how a management command of another shell finds what runs (`config.environment` reads it)."""
-    _write(data_dir / "environment.json", {k: v for k, v in environment.items() if k.startswith("HEADRACE_")})
+    """How a management command of another shell finds what runs."""
+    _write(data_dir / ENVIRONMENT_FILE, {k: v for k, v in environment.items() if k.startswith("HEADRACE_")})
 
 
 def is_free(port: int) -> bool:

@@ -11,9 +11,13 @@ hours; here it is told what is the matter, and nothing of the object is left beh
 **Bodies that were announced and never sent.** A client that asks first (Expect: 100-continue, as AWS's SDKs do) and hears
 no does not send its body. The server would take the next request on that connection for it, which may be anybody's: so
 the connection ends with such an answer (RFC 9110, 10.1.1).
+
+**Small objects**, which are most of what it is asked to keep, take a way of their own: see `small_objects`. Where nanio
+itself changes an object, the way is cleared of what a killed process left there, and the answer waits until nothing of the
+old object could come back.
 """
 
-import errno
+from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
 from nanio.app import build_app
@@ -22,10 +26,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from controlplane.embedded.small_objects.files import NO_PLACE
+from controlplane.embedded.small_objects.quick import QuickPuts
+from controlplane.embedded.small_objects.storage import Storage
+
 NAME_BYTES = 246
 _ERROR = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>{message}</Message></Error>'
 _WRITES = ("PUT", "POST")
-_FAULTS = frozenset({errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY})
+_CHANGES = (*_WRITES, "DELETE")
 
 _NO_SUCH_KEY = (404, "NoSuchKey", "There is no such object, nor could there be: this store keeps objects as files.")
 _NO_PLACE = (
@@ -39,7 +47,9 @@ def app() -> ASGIApp:
     """The application, as its server makes it; the settings are in the environment."""
     made = build_app()
     made.add_exception_handler(OSError, _answer)
-    return Careful(made)
+    settings = made.state.settings
+    storage = made.state.storage = Storage(settings.data_dir)
+    return QuickPuts(Careful(Changing(made, storage)), storage, settings.credentials)
 
 
 class Careful:
@@ -57,6 +67,35 @@ class Careful:
             await _expecting(inner, scope, receive, send)
         else:
             await inner(scope, receive, send)
+
+
+class Changing:
+    """`inner`, by which an object may change that the log of small objects holds."""
+
+    def __init__(self, inner: ASGIApp, storage: Storage) -> None:
+        self._inner = inner
+        self._storage = storage
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] not in _CHANGES:
+            await self._inner(scope, receive, send)
+            return
+        bucket, _, key = scope["path"][1:].partition("/")
+        self._storage.clear_way(bucket, key)
+
+        async def send_it(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                if _completes(scope) and message["status"] == HTTPStatus.OK:
+                    self._storage.forget(bucket, key)
+                await self._storage.changed()
+            await send(message)
+
+        await self._inner(scope, receive, send_it)
+
+
+def _completes(scope: Scope) -> bool:
+    """Whether it completes an upload in parts, which nanio does past its storage."""
+    return scope["method"] == "POST" and b"uploadId=" in scope["query_string"]
 
 
 async def _expecting(inner: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
@@ -90,6 +129,6 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def _answer(request: Request, fault: Exception) -> Response:
     """What a key is told that has no place; any other fault of the disk is nanio's to tell."""
-    if not isinstance(fault, OSError) or fault.errno not in _FAULTS:
+    if not isinstance(fault, OSError) or fault.errno not in NO_PLACE:
         raise fault
     return _response(*(_NO_PLACE if request.method in _WRITES else _NO_SUCH_KEY))

@@ -20,6 +20,7 @@ def prepare(data_dir: Path, port: int, access_key_id: str, secret_access_key: st
         argv=[
             *(sys.executable, "-m", "uvicorn", "--factory", "controlplane.embedded.nanio_files:app"),
             *("--app-dir", str(ROOT), "--host", "127.0.0.1", "--port", str(port)),
+            *("--loop", "uvloop", "--http", "httptools", "--ws", "none", "--no-access-log", "--no-server-header"),
         ],
         env={
             "NANIO_DATA_DIR": str(folder),

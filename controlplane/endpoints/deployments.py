@@ -97,10 +97,10 @@ def update_endpoint(*, arn: Arn, update: Update, now: datetime) -> None:
 def _refuse_other_kind(endpoint: Endpoint, config: EndpointConfig) -> None:
     """Callers of the one kind cannot call the other, so an endpoint stays what it is."""
     if endpoint.is_async != (config.async_inference is not None):
-        kinds = ("asynchronous", "real-time") if endpoint.is_async else ("real-time", "asynchronous")
+        kinds = ("an asynchronous", "a real-time") if endpoint.is_async else ("a real-time", "an asynchronous")
         raise ValidationException(
-            f'Endpoint configuration "{config.name}" is for an {kinds[1]} endpoint, and endpoint "{endpoint.name}" is '
-            f"{kinds[0]}. Create another endpoint for it."
+            f'Endpoint configuration "{config.name}" is for {kinds[1]} endpoint, and endpoint "{endpoint.name}" is '
+            f"{kinds[0]} one. Create another endpoint for it."
         )
 
 

@@ -24,7 +24,7 @@ from controlplane.fleet.selectors import (
     tries_of,
 )
 from controlplane.fleet.spend import PoolSpend, Spend, by_pool, total
-from controlplane.fleet.states import LIVE_STAGES, OPEN_ATTEMPTS, InstanceStage
+from controlplane.fleet.states import LIVE_STAGES, OPEN_ATTEMPTS, WANTED_STAGES
 from controlplane.observability.models import Event
 from controlplane.observability.offers import offer_of
 
@@ -42,8 +42,6 @@ IN_WORDS = {
 
 _GIVES_UP = (Phase.CREATING, Phase.UPDATING)
 """Phases in which a search ends with its budget; in steady state healing never gives up."""
-
-_ON_THE_WAY = (InstanceStage.PENDING, InstanceStage.STARTING, InstanceStage.READY)
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ def _facts(endpoint: Endpoint, variants: Sequence[EndpointVariant], now: datetim
 
 def _story(variant: EndpointVariant, endpoint: Endpoint, facts: _Facts) -> VariantStory:
     instances = [row for row in facts.live if row.variant_id == variant.id]
-    there = sum(row.stage in _ON_THE_WAY for row in instances)
+    there = sum(row.stage in WANTED_STAGES for row in instances)
     is_short = there + sum(row.variant_id == variant.id for row in facts.under_way) < variant.desired_count
     is_searching = is_short and endpoint.phase not in (Phase.FAILED, Phase.DELETING)
     return VariantStory(

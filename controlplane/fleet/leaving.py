@@ -12,9 +12,7 @@ from controlplane.endpoints.models import Endpoint
 from controlplane.endpoints.states import Phase
 from controlplane.endpoints.wishes import locked, look_again, tell
 from controlplane.fleet.models import Instance
-from controlplane.fleet.states import LIVE_STAGES, InstanceStage, Leave
-
-_LEAVING = (InstanceStage.DRAINING, InstanceStage.TERMINATING)
+from controlplane.fleet.states import LEAVING_STAGES, LIVE_STAGES, Leave
 
 
 def drain(*, arn: Arn, instance_id: UUID, now: datetime) -> Instance:
@@ -60,7 +58,7 @@ def _found(endpoint: Endpoint, instance_id: UUID) -> Instance:
 
 
 def _check(row: Instance) -> None:
-    if row.stage in _LEAVING:
+    if row.stage in LEAVING_STAGES:
         raise ValidationException(f"Instance {row.id} is {row.stage} already.")
     if row.leave == Leave.DRAIN:
         raise ValidationException(f"Instance {row.id} is about to be drained, as {row.leave_asked_by} asked.")

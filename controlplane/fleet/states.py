@@ -57,6 +57,12 @@ class AttemptStage(models.TextChoices):
     ABSENT = "absent"
 
 
+WANTED_STAGES = (InstanceStage.PENDING, InstanceStage.STARTING, InstanceStage.READY)
+"""Stages of an instance that serves or is about to."""
+
+LEAVING_STAGES = (InstanceStage.DRAINING, InstanceStage.TERMINATING)
+"""Stages of an instance on its way out, which the provider may still hold."""
+
 OPEN_ATTEMPTS = (AttemptStage.INTENDED, AttemptStage.AMBIGUOUS)
 LIVE_STAGES = (
     InstanceStage.PENDING,

@@ -7,6 +7,8 @@ from contextlib import suppress
 
 import uvicorn
 
+from controlplane.core import stacks
+from controlplane.core.one_line import LogLines
 from controlplane.gateway.app import Gateway
 from controlplane.gateway.express_calls import ExpressCallProtocol
 from controlplane.gateway.settings import Settings
@@ -19,7 +21,9 @@ STARTUP_FAILED = 3
 
 def main() -> None:
     """Serve until told to stop, and go on with the calls there are for as long as they may take."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(LogLines())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     settings = Settings.read()
     config = uvicorn.Config(
         Gateway(settings),
@@ -37,6 +41,7 @@ def main() -> None:
         timeout_graceful_shutdown=settings.drain_seconds,
         backlog=2048,
     )
+    stacks.tell_when_asked()
     server = uvicorn.Server(config)
     with suppress(KeyboardInterrupt):  # Ctrl-C, which the server has heeded
         server.run([_shared_port(settings)] if settings.gateways > 1 else None)

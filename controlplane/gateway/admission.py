@@ -63,11 +63,16 @@ def told_once(headers: Sequence[tuple[str, str]]) -> dict[str, str]:
     return found
 
 
+def not_found(caller: Caller, endpoint_name: str) -> ValidationError:
+    """What is said of an endpoint that is not there, or takes no calls."""
+    return ValidationError(f"Endpoint {endpoint_name} of account {caller.account_id} not found.")
+
+
 async def serving_route(directory: Directory, caller: Caller, endpoint_name: str, *, is_async: bool) -> Route:
     """The caller's endpoint of that name, if it serves and takes this kind of call; raises ValidationError."""
     route = await directory.route(caller.account_id, endpoint_name)
     if route is None:
-        raise ValidationError(f"Endpoint {endpoint_name} of account {caller.account_id} not found.")
+        raise not_found(caller, endpoint_name)
     if is_async != (route.async_inference is not None):
         raise ValidationError(f"Endpoint {endpoint_name} does not support this inference type.")
     return route

@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Protocol
 
-from psycopg_pool import AsyncConnectionPool
-
 from controlplane.auth.sigv4 import scope_of
+from controlplane.core import database
 from controlplane.core.errors import ApiError, MethodNotAllowed, UnknownOperationException
 from controlplane.core.keep_going import BackgroundWork, keep_going
 from controlplane.gateway import counting, heartbeat, openai
@@ -61,9 +60,7 @@ class Gateway:
             self._in_flight, type_weights=settings.type_weights, slow_start_seconds=settings.slow_start_seconds
         )
         self._upstream = UpstreamClient()
-        self._pool = AsyncConnectionPool(
-            settings.database_url, min_size=2, max_size=POOL_SIZE, open=False, kwargs={"autocommit": True}
-        )
+        self._pool = database.pool(settings.database_url, min_size=2, max_size=POOL_SIZE)
         self._directory = Directory(settings.database_url, settings.secret_key, self._pool)
         self._acceptor = Acceptor(settings.database_url)
         self._counts = counting.Counts()

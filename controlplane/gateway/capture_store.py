@@ -44,7 +44,7 @@ class CaptureStore:
 
     def _connected(self) -> Any:
         if self._client is None:
-            self._client = boto3.client(
+            self._client = boto3.Session().client(
                 "s3",
                 endpoint_url=self.endpoint_url or None,
                 region_name=self.region,

@@ -23,9 +23,8 @@ from controlplane.core import clock
 from controlplane.core.errors import ServiceUnavailable
 from controlplane.gateway.keys import KeyRing
 from controlplane.gateway.tokens import TokenRing
-from controlplane.routing.table import Route, Table, decode
+from controlplane.routing.table import CHANNEL, Route, Table, decode
 
-CHANNEL = "headrace_routing"
 COMPARE_SECONDS = 2.0
 RECONNECT_SECONDS = 0.5
 QUERY_SECONDS = 10.0

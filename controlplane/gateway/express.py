@@ -10,32 +10,32 @@ not plainly good is given to that. A task, a cycle and eight awaits a call cost 
 """
 
 import asyncio
-import logging
 import re
 from collections.abc import Awaitable, Callable
-from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, cast
+from uuid import UUID
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from controlplane.auth.sigv4 import SignedRequest, body_hash
+from controlplane.core.errors import ApiError
 from controlplane.gateway.app import Gateway
 from controlplane.gateway.asynchronous import answer_of
-from controlplane.gateway.http import Message, Receive, Send
+from controlplane.gateway.http import Message, Receive, Send, log_refusal, texts_of
 from controlplane.gateway.protocol import CautiousHttpProtocol
-from controlplane.invocations.accept import WAIT_SECONDS, Accepted, EndpointGone, too_late
+from controlplane.invocations.accept import EndpointGone
+from controlplane.invocations.accepted import Accepted
 from controlplane.routing.upstream import Headers
 from controlplane.wire.errors import WireResponse, hide, runtime_error
 
-_PATH = re.compile(rb"/endpoints/([A-Za-z0-9-]{1,63})/async-invocations")
-"""Without a query and with nothing to decode; what else may be legal goes the ordinary way."""
+ENDPOINT = rb"/endpoints/([A-Za-z0-9-]{1,63})/"
+"""How the paths begin that go this way, with nothing to decode; what else may be legal goes the ordinary way."""
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application, HTTPScope
 
 App = Callable[[Message, Receive, Send], Awaitable[None]]
-
-log = logging.getLogger(__name__)
 
 
 class _NobodyWaits:
@@ -70,7 +70,10 @@ class ExpressHttpProtocol(CautiousHttpProtocol):
     _body: list[bytes] | None = None
     """The parts of the body while a request may still go the express way."""
 
-    _endpoint = ""
+    _path: ClassVar = re.compile(ENDPOINT + rb"(async-invocations)")
+    """Which requests may go this way; its groups are the endpoint and what is asked of it."""
+
+    _endpoint = _operation = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -99,11 +102,11 @@ class ExpressHttpProtocol(CautiousHttpProtocol):
             super().on_message_complete()
 
     def _begin_cycle(self) -> None:
-        path = _PATH.fullmatch(self.url)
+        path = self._path.fullmatch(self.url)
         if path is None or not self._is_plain():
             super()._begin_cycle()
             return
-        self._endpoint = path[1].decode()
+        self._endpoint, self._operation = path[1].decode(), path[2].decode()
         self._body = []
 
     def _is_plain(self) -> bool:
@@ -125,53 +128,46 @@ class ExpressHttpProtocol(CautiousHttpProtocol):
 
     def _take(self, body: bytes) -> bool:
         """Queue the request, if it is plainly good and there is room."""
-        headers = tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in self.headers])
-        path = self.url.decode()
-        signed = SignedRequest("POST", path, "", headers, body_hash(body))
-        invoker = self._invoker
+        path, invoker = self.url.decode(), self._invoker
+        signed = SignedRequest("POST", path, "", texts_of(self.headers), body_hash(body))
         accepted = invoker.at_once(signed, self._endpoint, body)
         if accepted is None or invoker.acceptor.is_full:
             return False
         cycle = ExpressCycle(self.scope, path, body, invoker.draw.text(), keep_alive=self.parser.should_keep_alive())
         self.cycle = cycle  # type: ignore[assignment]
-        done = invoker.acceptor.submit(accepted)
-        patience = self.loop.call_later(WAIT_SECONDS, done.cancel)
-
-        def settled(done: "asyncio.Future[None]") -> None:
-            patience.cancel()
-            self._settle(cycle, accepted, done)
-
-        done.add_done_callback(settled)
+        invoker.acceptor.submit(accepted, partial(self._settle, cycle, accepted))
         return True
 
-    def _settle(self, cycle: ExpressCycle, accepted: Accepted, done: "asyncio.Future[None]") -> None:
+    def _settle(self, cycle: ExpressCycle, accepted: Accepted, fault: BaseException | None) -> None:
         """Answer a request as its storing ended; one whose endpoint went meanwhile is looked at anew."""
-        fault = None if done.cancelled() else done.exception()
-        if isinstance(fault, EndpointGone):
-            self._invoker.directory.forget(accepted.endpoint_id)
-            self.start_over(cycle)
-        elif done.cancelled():
-            log.warning("request %s: %s", cycle.request_id, too_late())
-            self.answer(cycle, runtime_error(too_late(), cycle.request_id))
-        elif fault is not None:
-            self.answer(cycle, runtime_error(hide(fault, cycle.request_id), cycle.request_id))
-        else:
+        if fault is None:
             self.answer(cycle, answer_of(accepted, cycle.request_id))
+        elif isinstance(fault, EndpointGone):
+            self._invoker.directory.forget(UUID(accepted.endpoint_id))
+            self.start_over(cycle)
+        else:
+            error = fault if isinstance(fault, ApiError) else hide(fault, cycle.request_id)
+            log_refusal(error, cycle.request_id, cycle.path)
+            self.answer(cycle, runtime_error(error, cycle.request_id))
 
     def answer(self, cycle: ExpressCycle, answer: WireResponse) -> None:
-        """Write a whole answer of the wire library."""
-        self.write_whole(cycle, answer.status, _encoded(answer), answer.body)
+        """Write a whole answer of the wire library, as the ordinary way does: names in lower case."""
+        lines = "".join([f"{name.lower()}: {value}\r\n" for name, value in answer.headers])
+        self._write(cycle, answer.status, lines.encode("latin-1", "replace"), answer.body)
 
     def write_whole(self, cycle: ExpressCycle, status: int, headers: Headers, body: bytes) -> None:
         """Write a whole answer, its length added, and let the connection go on, or end."""
+        self._write(cycle, status, _lines(headers), body)
+
+    def _write(self, cycle: ExpressCycle, status: int, lines: bytes, body: bytes) -> None:
         cycle.response_complete = True
         if cycle.disconnected or self.transport.is_closing():
             return
-        fields = [*self.server_state.default_headers, *headers, (b"content-length", b"%d" % len(body))]
-        if not cycle.keep_alive:
-            fields.append((b"connection", b"close"))
-        lines = [b"%b: %b\r\n" % field for field in fields]
-        self.transport.write(b"".join([STATUS_LINE[status], *lines, b"\r\n", body]))
+        closing = b"" if cycle.keep_alive else b"connection: close\r\n"
+        framing = b"content-length: %d\r\n%b\r\n" % (len(body), closing)
+        self.transport.write(
+            b"".join([STATUS_LINE[status], _lines(self.server_state.default_headers), lines, framing, body])
+        )
         if not cycle.keep_alive:
             self.transport.close()
         self.on_response_complete()
@@ -207,11 +203,5 @@ class ExpressHttpProtocol(CautiousHttpProtocol):
         self._start_asgi_task(ordinary, cast("ASGI3Application", app or self.app))
 
 
-def _encoded(answer: WireResponse) -> Headers:
-    """The headers of an answer as the ordinary way writes them: names in lower case."""
-    return [(_field_name(name), value.encode("latin-1", "replace")) for name, value in answer.headers]
-
-
-@lru_cache(maxsize=256)
-def _field_name(name: str) -> bytes:
-    return name.lower().encode("latin-1")
+def _lines(headers: Headers) -> bytes:
+    return b"".join([b"%b: %b\r\n" % field for field in headers])

@@ -19,12 +19,9 @@ from controlplane.gateway.app import Gateway
 from controlplane.gateway.counting import Call
 from controlplane.gateway.door import Door
 from controlplane.gateway.errand import Choice, Errand
-from controlplane.gateway.express import ExpressCycle, ExpressHttpProtocol
+from controlplane.gateway.express import ENDPOINT, ExpressCycle, ExpressHttpProtocol
 from controlplane.gateway.express_call import ExpressCall
-from controlplane.gateway.http import WholeRequest
-
-_PATH = re.compile(rb"/endpoints/([A-Za-z0-9-]{1,63})/(invocations|openai/v1/(?:chat/)?completions)")
-"""Without a query and with nothing to decode; what else may be legal goes the ordinary way."""
+from controlplane.gateway.http import WholeRequest, texts_of
 
 
 class ExpressCallProtocol(ExpressHttpProtocol):
@@ -33,8 +30,7 @@ class ExpressCallProtocol(ExpressHttpProtocol):
     _call: ExpressCall | None = None
     """The call under way on this connection."""
 
-    _operation = ""
-    """What is asked of the endpoint by the request that is being read; empty where it is nothing for this way."""
+    _path = re.compile(ENDPOINT + rb"(async-invocations|invocations|openai/v1/(?:chat/)?completions)")
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -45,23 +41,13 @@ class ExpressCallProtocol(ExpressHttpProtocol):
         if self._call is not None:
             self._call.give_up()
 
-    def _begin_cycle(self) -> None:
-        path = _PATH.fullmatch(self.url)
-        if path is None or not self._is_plain():
-            self._operation = ""
-            super()._begin_cycle()
-            return
-        self._endpoint, self._operation = path[1].decode(), path[2].decode()
-        self._body = []
-
     def _take(self, body: bytes) -> bool:
-        return self._take_call(body) if self._operation else super()._take(body)
+        return super()._take(body) if self._operation == "async-invocations" else self._take_call(body)
 
     def _take_call(self, body: bytes) -> bool:
         """Have the call carried, if it is plainly good."""
         call = Call(clock.monotonic())
-        headers = tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in self.headers])
-        asked = WholeRequest(self.url.decode(), self._endpoint, self._operation, headers, body)
+        asked = WholeRequest(self.url.decode(), self._endpoint, self._operation, texts_of(self.headers), body)
         door: Door = self._gateway.invoker if self._operation == "invocations" else self._gateway.openai
         chosen = self._chosen(door, asked, call)
         if chosen is None:

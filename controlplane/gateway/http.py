@@ -3,8 +3,9 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from controlplane.auth.sigv4 import SignedRequest, body_hash
@@ -29,6 +30,21 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 RawHeaders = Iterable[tuple[bytes, bytes]]
+
+
+def texts_of(headers: Sequence[tuple[bytes, bytes]]) -> tuple[tuple[str, str], ...]:
+    """The headers as text (latin-1), decoded together, which is cheaper; raises ValueError for a value of several lines."""
+    if not headers:
+        return ()
+    names = _names(b"\n".join([name for name, _ in headers]))
+    values = b"\n".join([value for _, value in headers]).decode("latin-1").split("\n")
+    return tuple(zip(names, values, strict=True))
+
+
+@lru_cache(maxsize=256)
+def _names(joined: bytes) -> list[str]:
+    """The names of headers, kept, since all calls of a client have the same: so are their hashes."""
+    return joined.decode("latin-1").split("\n")
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
 """Where the payload of a request may be, when it does not come inline. Pure; shared by the gateway and the workers.
 
-s3://bucket/key      read with the workers' own credentials of the store: whatever these may read, any caller who may
-                     invoke the endpoint can name, so they should be allowed the payloads' buckets and nothing else
+s3://bucket/key      the key as it is, no address: nothing in it is quoted. Read with the workers' own credentials of the
+                     store: whatever these may read, any caller who may invoke the endpoint can name, so they should be
+                     allowed the payloads' buckets and nothing else
 https://host/path    from the hosts that the operator lists, port 443, no user in the address, no redirect followed;
                      which addresses a name may lead to is checked when it is fetched (`workers.invocations.addresses`)
 """
@@ -20,8 +21,8 @@ def hosts_of(text: str) -> frozenset[str]:
 
 def refusal(location: str, hosts: Collection[str]) -> str:
     """Why nothing may be fetched from `location`, in one sentence; empty when it may. `hosts` are the ones allowed."""
-    if any(character <= " " or character in '\\"<>^`{|}' or character == "\x7f" for character in location):
-        return f"InputLocation {location!r} holds characters that have no place in an address; quote them as %XX."
+    if any(character < " " or character == "\x7f" for character in location):
+        return f"InputLocation {location!r} holds control characters."
     if location.startswith("s3://"):
         return _s3_refusal(location)
     return _https_refusal(location, hosts) if location.startswith("https://") else _not_a_scheme(location)
@@ -37,6 +38,8 @@ def _s3_refusal(location: str) -> str:
 
 
 def _https_refusal(location: str, hosts: Collection[str]) -> str:
+    if any(character in ' \\"<>^`{|}' for character in location):
+        return f"InputLocation {location!r} holds characters that have no place in an address; quote them as %XX."
     try:
         parts = urlsplit(location)
         port = parts.port

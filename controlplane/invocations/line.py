@@ -5,7 +5,8 @@
       +---- it fails: so does all that was asked ----+---- the connection is lost: so does all that is under way
 
 Statements are prepared when the connection opens. What is asked together is one transaction and one round trip (libpq's
-pipeline mode, a synchronisation point after each), and what is asked next does not wait for it. psycopg logs in, makes
+pipeline mode, a synchronisation point after each), and what is asked next does not wait for it. A connection on which the
+oldest statement has no answer for ANSWER_SECONDS, or for twice as long at most, is given up. psycopg logs in, makes
 the values of rows and knows the errors; its cursors, pools and tasks take two to three times as long for a statement as
 this does, and an idle installation takes all of it for each request.
 """
@@ -24,19 +25,8 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, Format
 from psycopg.pq.abc import PGconn, PGresult
 
-CONNECT_SECONDS = 5
-
-ANSWER_SECONDS = 30.0
-"""A connection on which the oldest statement has no answer for so long, or for twice as long at most, is given up: nobody
-waits for ever."""
-
-# A server that has vanished, its host with it, is given up about ten seconds after it was last heard of.
-_SILENCE: dict[str, Any] = {
-    "keepalives_idle": 4,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-}
+from controlplane.core import database
+from controlplane.core.database import ANSWER_SECONDS
 
 Row = tuple[Any, ...]
 Pack = Callable[[Any], bytes | None]
@@ -134,6 +124,7 @@ class Line:
         self._sent: deque[_Pending] = deque()
         self._is_flushing = False
         self._socket = -1
+        self._is_over: Callable[[], bool] = lambda: False
         self._watch: asyncio.TimerHandle | None = None
 
     def ask(self, *asked: Asked) -> "asyncio.Future[list[Row]]":
@@ -171,12 +162,11 @@ class Line:
 
     async def _open(self) -> None:
         try:
-            connection = await AsyncConnection.connect(
-                self._database_url, autocommit=True, connect_timeout=CONNECT_SECONDS, **_SILENCE
-            )
+            connection = await database.connect(self._database_url)
             line = connection.pgconn
             line.enter_pipeline_mode()
             self._socket = line.socket  # libpq forgets it when the connection breaks
+            self._is_over = database.is_over(self._socket)
             asyncio.get_running_loop().add_reader(self._socket, self._read)
         except Exception as error:  # noqa: BLE001 - told to all who asked, who would wait for ever
             self._fail_unsent(psycopg.OperationalError(str(error)))
@@ -225,20 +215,25 @@ class Line:
                 self._lose(psycopg.OperationalError(str(error)))
 
     def _read(self) -> None:
-        """Take what has arrived."""
+        """Take what has arrived; of a connection that is over, all that is left, and the end."""
         if self._connection is None:
             return
         line = self._connection.pgconn
         try:
-            line.consume_input()
-            while self._sent and not line.is_busy():
-                result = line.get_result()
-                if result is not None:  # None ends the results of a statement
-                    self._take(result)
-                elif line.status == ConnStatus.BAD:
-                    raise psycopg.OperationalError("the connection is lost")
+            self._take_in(line)
+            while self._is_over():
+                self._take_in(line)
         except psycopg.Error as error:
             self._lose(psycopg.OperationalError(str(error)))
+
+    def _take_in(self, line: PGconn) -> None:
+        line.consume_input()
+        while self._sent and not line.is_busy():
+            result = line.get_result()
+            if result is not None:  # None ends the results of a statement
+                self._take(result)
+            elif line.status == ConnStatus.BAD:
+                raise psycopg.OperationalError("the connection is lost")
 
     def _take(self, result: PGresult) -> None:
         pending, status = self._sent[0], result.status

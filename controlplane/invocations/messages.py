@@ -65,7 +65,7 @@ def of_success(request: Request, delivery: Delivery, content_type: str, answer: 
         "responseParameters": _present(contentType=content_type, outputLocation=request.output_location),
     }
     if SUCCESS_TOPIC_GETS_ANSWER in delivery.includes:
-        said |= _body(answer, request.output_location)
+        said |= _body(answer, f"The whole answer is at {request.output_location}.")
     return [Note(delivery.success_topic, _text(said))]
 
 
@@ -77,7 +77,8 @@ def of_failure(request: Request, delivery: Delivery, kind: str, text: str, answe
     said = {**_frame(request, "Failed"), "failureReason": f"{side}: {text}"}
     said |= _present(failureLocation=request.failure_location)
     if ERROR_TOPIC_GETS_ANSWER in delivery.includes:
-        said |= _body(answer, request.failure_location)
+        where = request.failure_location
+        said |= _body(answer, f"Why it failed is at {where}." if where else "The answer is kept nowhere else.")
     return [Note(delivery.error_topic, _text(said))]
 
 
@@ -101,12 +102,11 @@ def _frame(request: Request, status: str) -> dict[str, Any]:
     }
 
 
-def _body(answer: bytes | None, location: str) -> dict[str, Any]:
-    """The answer in the message, where there is one that is small enough."""
+def _body(answer: bytes | None, message: str) -> dict[str, Any]:
+    """The answer in the message, where there is one that is small enough; `message` says where more is."""
     if answer is None or len(answer) > ANSWER_LIMIT_BYTES:
         return {}
-    where = f"The whole answer is at {location}." if location else "The answer is kept nowhere else."
-    return {"responseBody": {"content": base64.b64encode(answer).decode(), "message": where, "encoding": "BASE64"}}
+    return {"responseBody": {"content": base64.b64encode(answer).decode(), "message": message, "encoding": "BASE64"}}
 
 
 def _present(**members: str) -> dict[str, str]:

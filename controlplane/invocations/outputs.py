@@ -68,7 +68,7 @@ def _missing(request_id: UUID, location: str) -> ResourceNotFound:
 @lru_cache(maxsize=4)
 def _client(endpoint_url: str, region: str) -> Any:
     """The store's client: shared by all threads, as boto3's clients may be."""
-    return boto3.client(
+    return boto3.Session().client(
         "s3",
         endpoint_url=endpoint_url or None,
         region_name=region,

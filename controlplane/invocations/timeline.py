@@ -23,7 +23,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     Step.RETRIED: ("It went back into the queue.", "It went back into the queue: {detail}."),
     Step.FAILED: ("It failed.", "It failed: {detail}."),
     Step.EXPIRED: ("It expired in the queue.", "It expired in the queue: {detail}."),
-    Step.CANCELLED: ("It was cancelled.", "It was cancelled {detail}."),
+    Step.CANCELLED: ("Its cancellation was told.", "It was cancelled {detail}."),
     Step.REDRIVEN: ("It was put back into the queue.", "It was put back into the queue {detail}."),
 }
 

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 from django.db import connection
 
-from controlplane.core.liveness import LIVE_SECONDS
 from controlplane.observability.models import Heartbeat
 
 
@@ -26,12 +25,6 @@ def database_time() -> datetime:
         cursor.execute("SELECT clock_timestamp()")
         [now] = cursor.fetchone()
     return now
-
-
-def live_roles(now: datetime) -> set[str]:
-    """The roles in which at least one process is alive."""
-    rows = Heartbeat.objects.filter(seen_at__gte=now - timedelta(seconds=LIVE_SECONDS))
-    return set(rows.values_list("role", flat=True).distinct())
 
 
 def forget_dead(now: datetime) -> None:

@@ -38,7 +38,10 @@ class AsyncRequestSerializer(serializers.Serializer):
         help_text="The class of the failure. Beside a Status that has not ended it is decided, and about to be told.",
     )
     FailureReason = serializers.CharField(source="outcome_text", allow_blank=True, help_text="The last error, in words.")
-    Attempts = serializers.IntegerField(source="attempts", help_text="Since its acceptance or its last redrive.")
+    Attempts = serializers.IntegerField(
+        source="attempts",
+        help_text="Times a worker took it, to run it or to tell its end, since it was accepted or redriven.",
+    )
     Redrives = serializers.IntegerField(source="redrives")
     AcceptedAt = serializers.DateTimeField(source="accepted_at")
     ExpiresAt = serializers.DateTimeField(source="expires_at", help_text="When its time in the queue is over.")

@@ -97,13 +97,13 @@ class QuotaView(APIView):
         An administrator of the installation names another account in the header Headrace-Account.
         """
         limit, account_id = checked_body(request, QuotaRequest)["Limit"], request.user.account_id
-        limits.set_limit(account_id, _stored(name), limit, clock.now())
+        limits.set_limit(account_id, _stored(name), limit, now=clock.now())
         return Response(QuotaSerializer(_quota(account_id, name)).data)
 
     @extend_schema(operation_id="DropQuota", responses={204: None, "default": ERROR})
     def delete(self, request: Request, name: str) -> Response:
         """Drop a quota that was set for the account: HEADRACE_QUOTAS holds again, or no limit."""
-        if not limits.drop_limit(request.user.account_id, _stored(name), clock.now()):
+        if not limits.drop_limit(request.user.account_id, _stored(name), now=clock.now()):
             raise ResourceNotFound(f"The account has no quota of its own for {name}.")
         return Response(status=204)
 

@@ -19,8 +19,6 @@ from controlplane.invocations.delivery import Delivery
 from controlplane.routing import table
 from controlplane.routing.models import RoutingSnapshot
 
-CHANNEL = "headrace_routing"
-
 
 def publish(endpoint: Endpoint, now: datetime) -> None:
     """Store the endpoint's document as its facts are now, if it differs from the stored one."""
@@ -128,4 +126,4 @@ def _next_revision() -> int:
 
 def _notify(endpoint_id: UUID) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, str(endpoint_id)])
+        cursor.execute("SELECT pg_notify(%s, %s)", [table.CHANNEL, str(endpoint_id)])

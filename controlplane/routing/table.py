@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+CHANNEL = "headrace_routing"
+"""On which the database tells the id of an endpoint whose document changed."""
+
 
 @dataclass(frozen=True)
 class Target:

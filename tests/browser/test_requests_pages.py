@@ -1,16 +1,18 @@
 """Asynchronous requests in a browser: a failed one is found, put back, and succeeds; and how the pages look."""
 
-import threading
+from datetime import timedelta
 
 import pytest
 from playwright.sync_api import Browser, expect
 
+from controlplane.core import clock
 from tests.browser.console import Console, every_look
 from tests.system.stack import PLENTY, Stack, create_endpoint, in_service
 
 ACCOUNT = "123456789012"
 SOON_MS = 60_000
 FAILS, WORKS = "http:400", "echo"
+CALLS = 40
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,20 @@ def _ended(stack: Stack) -> int:
         return int(row[0]) if row else 0
 
 
+def _calls_counted(stack: Stack, endpoint: str) -> float:
+    now = clock.now()
+    found = stack.client("cloudwatch").get_metric_statistics(
+        Namespace="AWS/SageMaker",
+        MetricName="Invocations",
+        Dimensions=[{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": "main"}],
+        StartTime=now - timedelta(hours=1),
+        EndTime=now + timedelta(minutes=1),
+        Period=3600,
+        Statistics=["Sum"],
+    )
+    return sum(point["Sum"] for point in found["Datapoints"])
+
+
 def request_path(stack: Stack, inference_id: str) -> str:
     """The page of a request."""
     with stack.database() as connection:
@@ -47,9 +63,9 @@ def test_how_the_pages_of_requests_look(browser: Browser, queue: Stack) -> None:
     caller = queue.client("sagemaker-runtime")
     create_endpoint(queue, "called", types=(PLENTY,))
     in_service(queue, "called")
-    for _ in range(40):
+    for _ in range(CALLS):
         caller.invoke_endpoint(EndpointName="called", Body=b"hello", CustomAttributes="mode=delay:0.01")
-    threading.Event().wait(3)  # the gateway writes its counts every second
+    queue.wait(lambda: _calls_counted(queue, "called") == CALLS, 60)  # the gateway writes its counts every second
     paths = {
         "requests": "requests/",
         "requests-none": "requests/?endpoint=nobody",

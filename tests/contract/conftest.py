@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import boto3
 import pytest
 
 from tests.contract.sites import SITES, Site
@@ -14,7 +13,6 @@ def site(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     """A provider over fresh state."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "anybody")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "anything")
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # a session keeps the keys that it has once found
     made = SITES[request.param](tmp_path)
     yield made
     made.close()

@@ -66,7 +66,7 @@ class LocalSite:
 
     def break_container(self, instance: ProviderInstance) -> None:
         wait(lambda: self.provider.ping(instance, 1.0).is_healthy)
-        connection = http.client.HTTPConnection(instance.address, timeout=5)
+        connection = http.client.HTTPConnection(instance.address, timeout=30)
         connection.request("POST", "/invocations", b"#mode=crash\n")
         wait(lambda: self.provider.describe([instance.provider_id])[instance.provider_id].status == "exited")
         connection.close()

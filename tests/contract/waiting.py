@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 
-def wait(look: Callable[[], Any], seconds: float = 10.0) -> Any:
+def wait(look: Callable[[], Any], seconds: float = 30.0) -> Any:
     """What `look` gives once it gives something."""
     deadline, pause = time.monotonic() + seconds, threading.Event()
     while time.monotonic() < deadline:

@@ -9,13 +9,13 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-import boto3
 import psycopg
 import pytest
 from botocore.config import Config
 
 from controlplane.core.ids import new_uuid
 from deploy.new_secrets import new_secrets
+from tests import aws
 from tests.deploy.manifests import PROCESSES, seconds
 from tests.deploy.plain import Plain
 
@@ -73,7 +73,7 @@ def answer(project: Plain, path: str, gateway: int = 0, **headers: str) -> tuple
     """Status and body at a gateway."""
     request = urllib.request.Request(f"http://127.0.0.1:{project.gateway_ports[gateway]}{path}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=5) as found:
+        with urllib.request.urlopen(request, timeout=30) as found:
             return found.status, found.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -84,7 +84,7 @@ def answer(project: Plain, path: str, gateway: int = 0, **headers: str) -> tuple
 
 def client(project: Plain, secrets: dict[str, str], service: str, gateway: int = 0) -> Any:
     """An unmodified client of one of the gateways."""
-    return boto3.client(
+    return aws.client(
         service,
         endpoint_url=f"http://127.0.0.1:{project.gateway_ports[gateway]}",
         region_name="us-east-1",

@@ -26,7 +26,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., EngineProcess]]:
 
 
 def post(running: EngineProcess, path: str, asked: Any) -> tuple[int, bytes]:
-    connection = HTTPConnection(running.address, timeout=10)
+    connection = HTTPConnection(running.address, timeout=30)
     try:
         body = asked if isinstance(asked, bytes) else json.dumps(asked).encode()
         connection.request("POST", path, body)

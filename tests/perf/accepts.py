@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import boto3
-
 from controlplane.embedded.store import accepts
+from tests import aws
 from tests.controlplane.routing.peers import free_port
 from tests.perf.drive import Pump, Round, accept_pump, limit_of, raw_pump
 from tests.perf.measure import interleaved, show
@@ -98,7 +97,7 @@ def _beside_moto(site: Site) -> None:
 
 def _by_boto3(site: Site, url: str) -> Callable[[], int]:
     keys = {"aws_access_key_id": site.access_key_id, "aws_secret_access_key": site.secret_access_key}
-    client: Any = boto3.client("sagemaker-runtime", endpoint_url=url, region_name=REGION, **keys)
+    client: Any = aws.client("sagemaker-runtime", endpoint_url=url, region_name=REGION, **keys)
     # moto answers from memory what it has seen before, and takes no inline body.
     is_moto = url != site.url
 

@@ -13,18 +13,18 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-import boto3
 import psycopg
 import redis
 
 from controlplane.core import clock
+from tests import aws
 from tests.perf.drive import Round, cpu_seconds, limit_of
 from tests.perf.gateway_profile import shares as profile_shares
 from tests.perf.noop_tasks import QUEUE, noop, store
 from tests.perf.site import BUCKET, REGION, Site, celery_worker, wait_for
 
 JOBS = 3_000
-JOBS_REAL_STORE = 600
+JOBS_STORING = 600
 ROUNDS = 3
 TARGET = 3.0
 """Times Celery's rate."""
@@ -48,9 +48,9 @@ def run(site: Site) -> None:
     endpoint_id = site.endpoint(name, model, max_concurrent=CONCURRENCY)
     rivals: dict[str, Callable[[], Round]] = {
         NOTHING: lambda: celery_round(site, JOBS, lambda: noop.delay("{}")),
-        STORING: lambda: celery_round(site, JOBS_REAL_STORE, lambda: store.delay(BUCKET)),
+        STORING: lambda: celery_round(site, JOBS_STORING, lambda: store.delay(BUCKET)),
         WITHOUT: lambda: drain_round(site, endpoint_id, name, JOBS, f"http://{nowhere}"),
-        WITH: lambda: drain_round(site, endpoint_id, name, JOBS_REAL_STORE, ""),
+        WITH: lambda: drain_round(site, endpoint_id, name, JOBS, ""),
     }
     rounds: dict[str, list[Round]] = {rival: [] for rival in rivals}
     for _ in range(ROUNDS):
@@ -128,6 +128,6 @@ def _watched(site: Site, done: Callable[[], int], jobs: int) -> Round:
 
 def _make_bucket(site: Site) -> None:
     keys = {"aws_access_key_id": site.access_key_id, "aws_secret_access_key": site.secret_access_key}
-    store = boto3.client("s3", endpoint_url=site.env["HEADRACE_S3_ENDPOINT_URL"], region_name=REGION, **keys)
+    store = aws.client("s3", endpoint_url=site.env["HEADRACE_S3_ENDPOINT_URL"], region_name=REGION, **keys)
     if BUCKET not in [bucket["Name"] for bucket in store.list_buckets()["Buckets"]]:
         store.create_bucket(Bucket=BUCKET)

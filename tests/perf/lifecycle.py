@@ -12,9 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import boto3
-
 from controlplane.embedded.store import accepts
+from tests import aws
 from tests.perf.measure import interleaved, show
 from tests.system.stack import PLENTY, Stack
 
@@ -45,7 +44,7 @@ def run(stack: Stack) -> None:
 
 
 def _moto_client() -> Any:
-    return boto3.client(
+    return aws.client(
         "sagemaker",
         endpoint_url=f"http://127.0.0.1:{MOTO_PORT}",
         region_name="us-east-1",

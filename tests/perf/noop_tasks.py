@@ -9,8 +9,9 @@ from functools import cache
 from typing import Any
 from uuid import uuid4
 
-import boto3
 from celery import Celery
+
+from tests import aws
 
 QUEUE = "noop"
 
@@ -32,7 +33,7 @@ def store(bucket: str) -> None:
 
 @cache
 def _client() -> Any:
-    return boto3.client("s3", endpoint_url=os.environ["HEADRACE_S3_ENDPOINT_URL"])
+    return aws.client("s3", endpoint_url=os.environ["HEADRACE_S3_ENDPOINT_URL"])
 
 
 @app.task(name="tell")

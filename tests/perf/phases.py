@@ -15,7 +15,8 @@ import uvloop
 from psycopg_pool import AsyncConnectionPool
 
 from controlplane.core import clock
-from controlplane.invocations.accept import Accepted, Acceptor
+from controlplane.invocations.accept import Acceptor
+from controlplane.invocations.accepted import Accepted
 from controlplane.invocations.line import Line
 from controlplane.invocations.steps import Step
 from tests.perf.drive import cpu_seconds
@@ -104,9 +105,9 @@ class _Life:
 def _request(endpoint_id: UUID) -> Accepted:
     key, now = uuid4(), clock.now()
     return Accepted(
-        id=key,
+        id=str(key),
         account_id=ACCOUNT,
-        endpoint_id=endpoint_id,
+        endpoint_id=str(endpoint_id),
         endpoint_name=NAME,
         inference_id=str(key),
         content_type="application/json",

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import boto3
 import psycopg
 import redis
 from botocore.config import Config
 
 from controlplane.embedded.kept import read_ports, read_secrets
 from controlplane.embedded.processes import answers_ready
+from tests import aws, evidence
 from tests.contract.openapi import Document
 from tests.system.judging import watch
 from workers.providers.local.processes import directories
@@ -63,6 +63,7 @@ class Stack:
 
     def start(self) -> None:
         """Start it and wait until an endpoint could be created and served."""
+        evidence.began(self)
         with open(self.data_dir / "up.log", "ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "manage.py", "up"], cwd=REPOSITORY, env=self._env, stdout=log, stderr=log
@@ -71,6 +72,7 @@ class Stack:
 
     def stop(self) -> None:
         """Stop it as Ctrl-C does."""
+        evidence.ends(self)
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(60)
@@ -97,7 +99,7 @@ class Stack:
 
     def client(self, service: str, **config: Any) -> Any:
         """An unmodified boto3 client."""
-        made = boto3.client(
+        made = aws.client(
             service,
             endpoint_url=self.url,
             region_name="us-east-1",
@@ -113,7 +115,8 @@ class Stack:
         """A connection to its PostgreSQL."""
         ports = json.loads((self.data_dir / "ports.json").read_text())
         password = read_secrets(self.data_dir)[0]["postgres_password"]
-        return psycopg.connect(f"postgresql://headrace:{password}@127.0.0.1:{ports['postgres']}/headrace", autocommit=True)
+        url = f"postgresql://headrace:{password}@127.0.0.1:{ports['postgres']}/headrace"
+        return psycopg.connect(url, autocommit=True, connect_timeout=10)
 
     def broker(self) -> "redis.Redis":
         """A connection to its Valkey."""

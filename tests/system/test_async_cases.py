@@ -61,6 +61,14 @@ def test_exactly_one_source_is_wanted(stack: Stack, endpoint: str) -> None:
     assert "HEADRACE_INPUT_HOSTS" in _refusal(stack, InputLocation="https://example.com/key")
 
 
+@pytest.mark.parametrize(
+    "key", ["in/a b", 'in/{a}|"b"<c>\\^`', "in/\u65e5\u672c?x=1#y;z"], ids=["a space", "signs", "scripts"]
+)
+def test_whatever_key_an_object_has_it_can_stand_for_the_body(stack: Stack, endpoint: str, bucket: str, key: str) -> None:
+    stack.client("s3").put_object(Bucket=bucket, Key=key, Body=key.encode())
+    assert outcome(stack, accept(stack, NAME, InputLocation=f"s3://{bucket}/{key}")) == (key.encode(), None)
+
+
 def test_the_members_reach_the_container_and_its_type_the_object(stack: Stack, endpoint: str) -> None:
     members = {"ContentType": "text/csv; header=present", "Accept": "application/x-npy"}
     accepted = accept(stack, NAME, b"a,b", "headers", **members)

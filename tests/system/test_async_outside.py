@@ -5,10 +5,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from tests import aws
 from tests.system.asynchronous import outcome
 from tests.system.stack import Stack, create_endpoint, in_service, running
 
@@ -20,7 +20,7 @@ class Heard:
 
     def __init__(self, url: str, name: str) -> None:
         parts: dict[str, Any] = {"endpoint_url": url, "region_name": "us-east-1"}
-        sns, self._sqs = boto3.client("sns", **parts), boto3.client("sqs", **parts)
+        sns, self._sqs = aws.client("sns", **parts), aws.client("sqs", **parts)
         self.topic = sns.create_topic(Name=name)["TopicArn"]
         self._queue = self._sqs.create_queue(QueueName=name)["QueueUrl"]
         arn = self._sqs.get_queue_attributes(QueueUrl=self._queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]

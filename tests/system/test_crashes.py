@@ -1,6 +1,7 @@
 """Kill -9 of each process in turn, and a flushed broker: everything converges, nothing doubles, nothing is lost."""
 
 import os
+import signal
 
 import pytest
 
@@ -65,3 +66,18 @@ def test_a_flushed_broker_delays_nothing_for_long(stack: Stack, bucket: str) -> 
 def _outcome(stack: Stack, accepted: dict[str, str]) -> tuple[bytes | None, bytes | None] | None:
     found = objects_of(stack, accepted)
     return found if found != (None, None) else None
+
+
+@pytest.mark.parametrize(
+    ("process", "said"), [("worker", "dispatcher.py"), ("gateway", "task "), ("scheduler", "schedule.py")]
+)
+def test_a_process_that_is_asked_says_in_its_log_where_everything_is(stack: Stack, process: str, said: str) -> None:
+    stack.wait(lambda: stack.is_ready)
+    log = stack.data_dir / "logs" / f"{process}.log"
+    before = log.stat().st_size
+    [pid, *_] = stack.pids(process)
+    os.kill(pid, signal.SIGUSR1)
+    told = stack.wait(lambda: (text := log.read_text(errors="replace")[before:]) and said in text and text)
+    assert "asked where everything is" in told
+    assert "thread MainThread" in told
+    assert pid in stack.pids(process)

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-import boto3
 import pytest
 import redis
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from tests import aws
 from tests.fakes.doors import Refusal, door_to
 from tests.system.asynchronous import (
     accept,
@@ -237,6 +237,6 @@ def test_a_store_that_knows_no_newer_checksums_keeps_outputs_of_every_size(
 
         assert asyncio.run(work())
         assert refused == []
-        today = boto3.client("s3", endpoint_url=url, config=Config(retries={"total_max_attempts": 1}))
+        today = aws.client("s3", endpoint_url=url, config=Config(retries={"total_max_attempts": 1}))
         with pytest.raises(ClientError, match="NotImplemented"):  # such a store minds what SDKs do unasked
             today.put_object(Bucket=bucket, Key="any", Body=b"x")

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
 from botocore.config import Config
 
+from tests import aws
 from tests.controlplane.routing.peers import free_port
 from tests.system.doubles import double
 from tests.system.stack import IMAGE, PLENTY, Stack
@@ -26,7 +26,7 @@ def hosts(stack: Stack) -> Iterator[tuple[str, str]]:
 
 def client(stack: Stack, url: str, service: str = "sagemaker") -> Any:
     """A client of one of them, with connections of its own, that does not try again."""
-    return boto3.client(
+    return aws.client(
         service,
         endpoint_url=url,
         region_name="us-east-1",

@@ -6,7 +6,6 @@ A crash after the first step leaves an open attempt; `resolve` asks the provider
 """
 
 import logging
-import random
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -15,25 +14,17 @@ from django.db import transaction
 
 from controlplane.auth.models import Installation
 from controlplane.core import clock
-from controlplane.core.ids import new_token, new_uuid
+from controlplane.core.ids import new_token
 from controlplane.core.offerings import Search, is_out_after
-from controlplane.endpoints.models import EndpointVariant
-from controlplane.fleet.models import Instance, LaunchAttempt
-from controlplane.fleet.states import AttemptStage, InstanceStage
+from controlplane.fleet.models import LaunchAttempt
+from controlplane.fleet.states import AttemptStage
 from workers.fleet import events, first_ask, memory, moves
+from workers.fleet import launch_outcomes as outcomes
 from workers.fleet.actions import Launch, ResolveAttempt
-from workers.fleet.capacity import backoff_seconds
-from workers.fleet.plan import START_FAILURES_LIMIT
 from workers.loop.lease import Claim
 from workers.providers import registry
-from workers.providers.base import LaunchRequest, Provider, ProviderInstance
+from workers.providers.base import LaunchRequest, Provider
 from workers.providers.errors import ErrorKind, ProviderError
-
-MISCONFIGURED_PAUSE_SECONDS = 60.0
-"""In steady state a request that can never work is tried again this late: somebody has to mend it first."""
-
-_LOST = (ErrorKind.AMBIGUOUS, ErrorKind.GONE)
-"""The call may have launched."""
 
 _TOLD_BY_TOKEN = (ErrorKind.CAPACITY, ErrorKind.QUOTA)
 """Refusals of a repeat that a provider gives only where its token has launched nothing. Any other may have been given
@@ -93,7 +84,7 @@ def _intend(action: Launch, claim: Claim, *, announce: bool) -> LaunchAttempt | 
         if action.is_probe and not memory.take_probe(attempt, now):
             return None
         if action.offering.mark is None and (later := first_ask.wait_until(attempt, now)):
-            _variant(attempt).update(launch_not_before=later)
+            outcomes.variant_of(attempt).update(launch_not_before=later)
             return None
         attempt.save(force_insert=True)
         if announce:
@@ -108,9 +99,9 @@ def _call(attempt: LaunchAttempt, claim: Claim, is_out_of_pools: Callable[[], bo
     try:
         instance = provider.launch(_request(attempt))
     except ProviderError as error:
-        _record_failure(attempt, claim, error, is_out_of_pools)
+        outcomes.record_failure(attempt, claim, error, is_out_of_pools)
         return False
-    _record_launch(attempt, claim, instance)
+    outcomes.record_launch(attempt, claim, instance)
     return True
 
 
@@ -121,16 +112,16 @@ def _repeat(attempt: LaunchAttempt, claim: Claim) -> bool:
     try:
         instance = registry.get(attempt.provider).launch(_request(attempt))
     except ProviderError as error:
-        if error.kind in _LOST:
+        if error.kind in outcomes.LOST:
             _still_unknown(attempt, claim, error)
             return False
         # Whatever the first call did, this one launched nothing: listings are as old as they were.
         _set_called_at(attempt, called_before, lambda: claim.renew(clock.now()))
         if error.kind not in _TOLD_BY_TOKEN:
             return _find(attempt, claim)
-        _record_failure(attempt, claim, error, lambda: False)
+        outcomes.record_failure(attempt, claim, error, lambda: False)
         return True
-    _record_launch(attempt, claim, instance)
+    outcomes.record_launch(attempt, claim, instance)
     return True
 
 
@@ -149,9 +140,9 @@ def _still_unknown(attempt: LaunchAttempt, claim: Claim, error: ProviderError) -
     if attempt.stage == AttemptStage.AMBIGUOUS:
         with transaction.atomic():
             claim.renew(now)
-            _pause(attempt, attempt.variant.refusals + 1, now)
+            outcomes.pause(attempt, attempt.variant.refusals + 1, now)
     else:
-        _record_failure(attempt, claim, error, lambda: False)
+        outcomes.record_failure(attempt, claim, error, lambda: False)
 
 
 def _find(attempt: LaunchAttempt, claim: Claim) -> bool:
@@ -163,13 +154,13 @@ def _find(attempt: LaunchAttempt, claim: Claim) -> bool:
         log.warning("attempt %s: the provider could not be asked: %s", attempt.token, error)
         return False
     if instance is not None:
-        _record_launch(attempt, claim, instance)
+        outcomes.record_launch(attempt, claim, instance)
         return True
     if not _is_settled(attempt, provider):
         return False
     with transaction.atomic():
         claim.renew(clock.now())
-        _close(attempt, AttemptStage.ABSENT, "the provider knows no instance with this token")
+        outcomes.close(attempt, AttemptStage.ABSENT, "the provider knows no instance with this token")
     return True
 
 
@@ -192,115 +183,3 @@ def _request(attempt: LaunchAttempt) -> LaunchRequest:
         labels={"endpoint": attempt.endpoint.name, "variant": attempt.variant.name},
         market=attempt.market,
     )
-
-
-def _record_launch(attempt: LaunchAttempt, claim: Claim, instance: ProviderInstance) -> None:
-    now = clock.now()
-    with transaction.atomic():
-        claim.renew(now)
-        _close(attempt, AttemptStage.SUCCEEDED, "")
-        Instance.objects.create(
-            id=new_uuid(),
-            endpoint_id=attempt.endpoint_id,
-            variant_id=attempt.variant_id,
-            pool_id=attempt.pool_id,
-            provider=attempt.provider,
-            provider_id=instance.provider_id,
-            token=attempt.token,
-            instance_type=attempt.instance_type,
-            zone=attempt.zone,
-            market=attempt.market,
-            hourly_price=attempt.hourly_price,
-            replaces=attempt.replaces,
-            launched_at=instance.launched_at,
-            stage=InstanceStage.PENDING,
-            stage_since=now,
-        )
-        memory.forget_refusal(attempt)
-        _variant(attempt).update(refusals=0, launch_not_before=None)
-        sentence = f"{attempt.instance_type} launched in {attempt.zone} for variant {attempt.variant.name}"
-        events.record(attempt.endpoint, "InstanceLaunched", sentence, now, {"provider_id": instance.provider_id})
-
-
-def _record_failure(
-    attempt: LaunchAttempt, claim: Claim, error: ProviderError, is_out_of_pools: Callable[[], bool]
-) -> None:
-    now = clock.now()
-    stage = AttemptStage.AMBIGUOUS if error.kind in _LOST else AttemptStage.REFUSED
-    with transaction.atomic():
-        claim.renew(now)
-        _close(attempt, stage, error.message, error.kind)
-        reason, sentence = _AFTER[error.kind](attempt, error, now, is_out_of_pools)
-        detail = {"pool": attempt.instance_type, "zone": attempt.zone, "kind": error.kind.value}
-        events.record(attempt.endpoint, reason, sentence, now, detail)
-
-
-def _after_refusal(
-    attempt: LaunchAttempt, error: ProviderError, now: datetime, is_out_of_pools: Callable[[], bool]
-) -> tuple[str, str]:
-    """Capacity, quota, or what nobody knows: remember it for everybody; with no pool left, walk the list again later."""
-    until = memory.remember_refusal(attempt, error, now)
-    sentence = f"{attempt.instance_type} refused in {attempt.zone}: {error.message} Skipped until {until:%H:%M:%S}."
-    if attempt.replaces:
-        return "MoveRefused", f"{sentence} {moves.hold_down(attempt.variant, now)}"
-    if is_out_of_pools():
-        again = _pause(attempt, attempt.variant.refusals + 1, now)
-        sentence = f"{sentence} No pool is left; the list is walked again at {again:%H:%M:%S}."
-    return "PoolRefused", sentence
-
-
-def _after_throttle(attempt: LaunchAttempt, error: ProviderError, now: datetime, _: Callable[[], bool]) -> tuple[str, str]:
-    """A throttle says nothing about the pool: the same one again after a back-off, no mark."""
-    memory.release_probe(attempt)
-    again = _pause(attempt, attempt.variant.refusals + 1, now)
-    return "LaunchThrottled", f"The provider is throttling: {error.message} Asked again at {again:%H:%M:%S}."
-
-
-def _after_misconfiguration(
-    attempt: LaunchAttempt, error: ProviderError, now: datetime, _: Callable[[], bool]
-) -> tuple[str, str]:
-    """The request can never work: no walk over the other pools, which would hide the cause."""
-    memory.release_probe(attempt)
-    if attempt.replaces:
-        return "MoveRefused", f"{attempt.instance_type} cannot run this model: {moves.hold_down(attempt.variant, now)}"
-    reason = (
-        f"Please make sure all images included in the model for the production variant {attempt.variant.name} exist, "
-        "and that the execution role used to create the model has permissions to access them. " + error.message
-    )
-    again = now + timedelta(seconds=MISCONFIGURED_PAUSE_SECONDS)
-    _variant(attempt).update(start_failures=START_FAILURES_LIMIT, start_failure_reason=reason, launch_not_before=again)
-    return "LaunchMisconfigured", f"{attempt.instance_type} cannot run this model: {error.message}"
-
-
-def _after_lost_reply(
-    attempt: LaunchAttempt, error: ProviderError, now: datetime, _: Callable[[], bool]
-) -> tuple[str, str]:
-    del now
-    return "LaunchOutcomeUnknown", f"The launch of {attempt.instance_type} may have happened: {error.message}"
-
-
-_AFTER = {
-    ErrorKind.CAPACITY: _after_refusal,
-    ErrorKind.QUOTA: _after_refusal,
-    ErrorKind.UNKNOWN: _after_refusal,
-    ErrorKind.THROTTLED: _after_throttle,
-    ErrorKind.MISCONFIGURED: _after_misconfiguration,
-    ErrorKind.AMBIGUOUS: _after_lost_reply,
-    ErrorKind.GONE: _after_lost_reply,
-}
-
-
-def _pause(attempt: LaunchAttempt, streak: int, now: datetime) -> datetime:
-    """Put the variant's next launch off after `streak` failures in a row; returns until when."""
-    again = now + timedelta(seconds=backoff_seconds(streak, random.random()))
-    _variant(attempt).update(refusals=streak, launch_not_before=again)
-    return again
-
-
-def _close(attempt: LaunchAttempt, stage: AttemptStage, message: str, kind: str = "") -> None:
-    attempt.stage, attempt.message, attempt.error_kind, attempt.ended_at = stage, message, kind, clock.now()
-    attempt.save(update_fields=["stage", "message", "error_kind", "ended_at"])
-
-
-def _variant(attempt: LaunchAttempt):  # type: ignore[no-untyped-def]
-    return EndpointVariant.objects.filter(pk=attempt.variant_id)

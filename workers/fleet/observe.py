@@ -1,8 +1,7 @@
-"""Gathering what the planner sees: stored facts, the provider's word, the containers' /ping, the gateways' counts."""
+"""Gathering what the planner sees: stored facts, soundings of the provider and the containers, the gateways' counts."""
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -23,15 +22,10 @@ from controlplane.invocations.selectors import running_by_instance
 from controlplane.metrics.selectors import alarm_states
 from workers.fleet import view as seen
 from workers.fleet.pace import MEMORY_SECONDS, SHORT_LIFE_SECONDS
+from workers.fleet.soundings import Soundings
 from workers.fleet.trial import topics_of
 from workers.providers import registry
-from workers.providers.base import Health, InstanceStatus, Provider, ProviderInstance
-from workers.providers.errors import ProviderError
-
-PING_TIMEOUT_SECONDS = 2.0
-"""The container contract: /ping answers within 2 s."""
-
-PINGS_AT_ONCE = 16
+from workers.providers.base import InstanceStatus, Provider, ProviderInstance
 
 NOTICE_SECONDS = 120.0
 """An announced end without a time is taken for one in two minutes, the spot market's notice."""
@@ -42,46 +36,6 @@ _SIGHTINGS = {
     InstanceStatus.EXITED: seen.Sighting.EXITED,
     InstanceStatus.STOPPING: seen.Sighting.STOPPING,
 }
-_PINGED = (InstanceStage.PENDING, InstanceStage.STARTING, InstanceStage.READY)
-
-
-@dataclass(frozen=True)
-class Soundings:
-    """What the provider and the containers said, by provider id; `was_asked` when the provider answered at all."""
-
-    was_asked: bool = False
-    instances: Mapping[str, ProviderInstance] = field(default_factory=dict)
-    pings: Mapping[str, Health] = field(default_factory=dict)
-
-
-NOTHING_SOUNDED = Soundings()
-
-
-def sound(endpoint_id: UUID) -> Soundings:
-    """Ask the provider and the containers of one endpoint; a provider that does not answer is not an absence."""
-    rows = Instance.objects.filter(endpoint_id=endpoint_id, stage__in=LIVE_STAGES)
-    stages = dict(rows.values_list("provider_id", "stage"))
-    if not stages:
-        return NOTHING_SOUNDED
-    provider = registry.get(settings.HEADRACE.provider)
-    try:
-        instances = provider.describe(list(stages))
-    except ProviderError:
-        return NOTHING_SOUNDED
-    to_ping = [
-        instance
-        for provider_id, instance in instances.items()
-        if instance.status is InstanceStatus.RUNNING and stages[provider_id] in _PINGED
-    ]
-    return Soundings(True, instances, _ping_all(provider, to_ping))
-
-
-def _ping_all(provider: Provider, instances: list[ProviderInstance]) -> dict[str, Health]:
-    if not instances:
-        return {}
-    with ThreadPoolExecutor(max_workers=min(len(instances), PINGS_AT_ONCE)) as pool:
-        answers = pool.map(lambda instance: provider.ping(instance, PING_TIMEOUT_SECONDS), instances)
-        return {instance.provider_id: health for instance, health in zip(instances, answers, strict=True)}
 
 
 def view(endpoint_id: UUID, soundings: Soundings) -> seen.Endpoint:

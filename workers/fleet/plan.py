@@ -28,7 +28,19 @@ from workers.fleet.actions import (
 from workers.fleet.rollout import Pause
 from workers.fleet.scale_in import victims
 from workers.fleet.upkeep import action_for
-from workers.fleet.view import Attempt, Deployment, DeploymentStage, Endpoint, Instance, Leave, Phase, Stage, Variant
+from workers.fleet.view import (
+    IN_OPERATION,
+    WANTED,
+    Attempt,
+    Deployment,
+    DeploymentStage,
+    Endpoint,
+    Instance,
+    Leave,
+    Phase,
+    Stage,
+    Variant,
+)
 
 START_FAILURES_LIMIT = 3
 """So many instances in a row that never came up and the running operation fails: it is the model, not the capacity."""
@@ -52,9 +64,7 @@ NO_CAPACITY = (
     "multiple instance types for priority-based fallback to improve capacity availability."
 )
 
-_IN_OPERATION = frozenset({Phase.CREATING, Phase.UPDATING})
 _AT_REST = frozenset({Phase.IN_SERVICE, Phase.UPDATE_ROLLBACK_FAILED})
-_LIVE = frozenset({Stage.PENDING, Stage.STARTING, Stage.READY})
 
 
 def plan(endpoint: Endpoint, now: datetime) -> Plan:
@@ -174,7 +184,7 @@ def _without_failure(action: Terminate | ForgetInstance) -> Terminate | ForgetIn
 def plan_variant(variant: Variant, phase: Phase, now: datetime, headroom: float | None = None) -> Plan:
     """What to do about one variant of an endpoint that is to serve; `headroom` as in `Search`."""
     upkeep = [(instance, action_for(variant, instance, now)) for instance in variant.instances]
-    alive = [i for i, action in upkeep if i.stage in _LIVE and not isinstance(action, Terminate | ForgetInstance)]
+    alive = [i for i, action in upkeep if i.stage in WANTED and not isinstance(action, Terminate | ForgetInstance)]
     movers = homing.movers(alive, now)
     doomed = [instance for instance in alive if instance.ends_at is not None or _is_asked_to_leave(instance, phase)]
     staying = [instance for instance in alive if instance not in movers and instance not in doomed]
@@ -211,7 +221,7 @@ def plan_variant(variant: Variant, phase: Phase, now: datetime, headroom: float 
 def _is_asked_to_leave(instance: Instance, phase: Phase) -> bool:
     """Whether an operator's wish counts now: what serves is not replaced while the endpoint is still being changed, or a
     search for the replacement that runs out of time would undo the change."""
-    return instance.leave is Leave.DRAIN or (instance.leave is Leave.REPLACE and phase not in _IN_OPERATION)
+    return instance.leave is Leave.DRAIN or (instance.leave is Leave.REPLACE and phase not in IN_OPERATION)
 
 
 def _counts(variant: Variant, staying: list[Instance], doomed: list[Instance]) -> str:
@@ -240,7 +250,7 @@ def _short_from_now(variant: Variant) -> list[Action]:
 
 def _fill(variant: Variant, missing: int, phase: Phase, now: datetime, headroom: float | None) -> Launch | GiveUp | Wait:
     """How to get `missing` more instances: launch, wait, or give the running operation up."""
-    if phase in _IN_OPERATION and variant.start_failures >= START_FAILURES_LIMIT:
+    if phase in IN_OPERATION and variant.start_failures >= START_FAILURES_LIMIT:
         return GiveUp(variant, variant.start_failure_reason)
     if _is_overdue(variant, phase, now):
         return GiveUp(variant, _no_capacity(variant, headroom, now))
@@ -273,7 +283,7 @@ def _allowed(missing: int, offering: Offering, headroom: float | None) -> int:
 
 def _deadline(variant: Variant, phase: Phase) -> datetime | None:
     """When the search for capacity ends; in steady state it never does."""
-    return variant.provision_deadline if phase in _IN_OPERATION else None
+    return variant.provision_deadline if phase in IN_OPERATION else None
 
 
 def _is_overdue(variant: Variant, phase: Phase, now: datetime) -> bool:
@@ -329,7 +339,7 @@ def _has_settled(endpoint: Endpoint) -> bool:
     if endpoint.phase in _AT_REST:
         return False
     for variant in endpoint.variants:
-        staying = [instance for instance in variant.instances if instance.stage in _LIVE]
+        staying = [instance for instance in variant.instances if instance.stage in WANTED]
         missing = variant.desired_count - _ready_count(staying)
         if variant.attempts or len(staying) > variant.desired_count:
             return False

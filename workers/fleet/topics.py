@@ -10,12 +10,11 @@ from datetime import datetime, timedelta
 from controlplane.core.words import counted
 from workers.fleet import rollout
 from workers.fleet.actions import Advance, EnterService, FinishDeployment, GiveUp, Plan
-from workers.fleet.view import DeploymentStage, Endpoint, Phase
+from workers.fleet.view import IN_OPERATION, DeploymentStage, Endpoint
 
 LOOK_SECONDS = 1.0
 """Whoever sends the messages has the endpoint looked at again at once; this is for one that could not."""
 
-_IN_OPERATION = frozenset({Phase.CREATING, Phase.UPDATING})
 _HELD = (EnterService, Advance, FinishDeployment)
 
 
@@ -23,7 +22,7 @@ def gate(endpoint: Endpoint, decided: Plan, now: datetime) -> Plan:
     """The plan as the trial of the endpoint's topics leaves it."""
     topics, deployment = endpoint.topics, endpoint.deployment
     is_undone = deployment is not None and deployment.stage is DeploymentStage.ROLLING_BACK
-    if endpoint.phase not in _IN_OPERATION or is_undone:
+    if endpoint.phase not in IN_OPERATION or is_undone:
         return decided
     if topics.refusal and deployment is not None:
         return Plan((rollout.roll_back(deployment, topics.refusal),), now, topics.refusal)

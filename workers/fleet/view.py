@@ -23,6 +23,10 @@ class Phase(StrEnum):
     DELETING = "Deleting"
 
 
+IN_OPERATION = frozenset({Phase.CREATING, Phase.UPDATING})
+"""Phases of an operation that gives up once its time is over."""
+
+
 class Stage(StrEnum):
     """The instance's stage, as in `controlplane.fleet.states`."""
 
@@ -31,6 +35,10 @@ class Stage(StrEnum):
     READY = "ready"
     DRAINING = "draining"
     TERMINATING = "terminating"
+
+
+WANTED = frozenset({Stage.PENDING, Stage.STARTING, Stage.READY})
+"""Stages of an instance that serves or is about to; any other is on its way out."""
 
 
 class Sighting(StrEnum):

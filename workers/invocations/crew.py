@@ -3,7 +3,8 @@
     taken ----> runs at an instance ----> its slot is free (the model has answered) ----> it leaves
           \\---> tells a failure for which no model is asked, in a place of its own ----> it leaves
 
-One that leaves by a fault, or is stopped with the worker, has no outcome: it is `abandoned`, for others to take.
+One that leaves by a fault, whatever it was, or is stopped with the worker, has no outcome: it is `abandoned`, for others to
+take.
 Whoever is told of free slots and of leaving (the appetite) decides when more is claimed.
 """
 
@@ -55,6 +56,7 @@ class Crew:
         self._tasks: dict[asyncio.Task[None], Leased] = {}
         self._held: Counter[UUID] = Counter()
         self._slotless: set[asyncio.Task[None]] = set()
+        self._stopped: set[asyncio.Task[None]] = set()
         self._telling = 0
         self.abandoned: list[Leased] = []
 
@@ -104,7 +106,7 @@ class Crew:
         for task, leased in self._tasks.items():
             if (leased.id, leased.lease_token) not in still_held and not task.done() and not is_ending(leased):
                 log.warning("invocation %s: the lease was lost", leased.id)
-                task.cancel()
+                self._stop(task)
 
     async def let_end(self) -> None:
         """Wait until all have left, or their grace is over."""
@@ -113,8 +115,12 @@ class Crew:
         if late := dict(self._tasks):
             self.abandoned.extend(late.values())
             for task in late:
-                task.cancel()
+                self._stop(task)
             await asyncio.wait(late, timeout=STOP_SECONDS)
+
+    def _stop(self, task: "asyncio.Task[None]") -> None:
+        self._stopped.add(task)
+        task.cancel()
 
     def _start(self, leased: Leased, address: str, call: Call, leaves: "Callable[[asyncio.Task[None]], None]") -> None:
         task = asyncio.create_task(self._run_one(leased, address, call))
@@ -148,7 +154,10 @@ class Crew:
 
     def _ended(self, task: "asyncio.Task[None]") -> Leased:
         leased = self._tasks.pop(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("invocation %s failed in the dispatcher", leased.id, exc_info=task.exception())
+        if task in self._stopped:
+            self._stopped.discard(task)
+        elif task.cancelled() or task.exception() is not None:
+            fault = None if task.cancelled() else task.exception()
+            log.error("invocation %s failed in the dispatcher", leased.id, exc_info=fault)
             self.abandoned.append(leased)
         return leased

@@ -8,9 +8,11 @@ import logging
 from collections.abc import Callable
 
 import psycopg
-from psycopg import AsyncConnection, sql
+from psycopg import sql
 from psycopg.pq.abc import PGconn
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from controlplane.core import database
 
 AGAIN_SECONDS = 1.0
 
@@ -37,31 +39,36 @@ class Doorbell:
     async def _listen(self) -> None:
         """Listen until the connection is lost; raises what it was lost by."""
         loop = asyncio.get_running_loop()
-        connection = await AsyncConnection.connect(self._database_url, autocommit=True, connect_timeout=5)
+        connection = await database.connect(self._database_url)
         async with connection:
             await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
             self._rung("")
             lost: asyncio.Future[None] = loop.create_future()
             # Kept from here on: of a connection that is lost libpq has closed the socket, and knows its number no more.
             socket = connection.fileno()
-            loop.add_reader(socket, self._read, socket, connection.pgconn, lost)
+            loop.add_reader(socket, self._read, socket, database.is_over(socket), connection.pgconn, lost)
             try:
                 await lost
             finally:
                 if not lost.done() or lost.cancelled():
                     loop.remove_reader(socket)
 
-    def _read(self, socket: int, connection: PGconn, lost: "asyncio.Future[None]") -> None:
+    def _read(self, socket: int, is_over: Callable[[], bool], connection: PGconn, lost: "asyncio.Future[None]") -> None:
         try:
-            connection.consume_input()
-            while notice := connection.notifies():
-                self._rung(notice.extra.decode())
-        except psycopg.Error as error:
+            self._take_in(connection)
+            while is_over():
+                self._take_in(connection)
+        except Exception as error:  # noqa: BLE001 - handed to whoever waits, who begins anew
             # Before anything else happens: the next socket that is opened gets the same number, and a loop that still
             # watches the old one would never hear of it.
             asyncio.get_running_loop().remove_reader(socket)
             if not lost.done():
                 lost.set_exception(error)
+
+    def _take_in(self, connection: PGconn) -> None:
+        connection.consume_input()
+        while notice := connection.notifies():
+            self._rung(notice.extra.decode())
 
 
 async def tell(pool: AsyncConnectionPool, channel: str, notice: str) -> None:

@@ -34,18 +34,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class End:
-    """How a request without an answer ends: its state, the step that says so, and the metric that counts it, if any."""
+    """How a request without an answer ends: its state, the step that says so, and the metric that counts it, if any.
+
+    Unless `is_known` the step says why, too; where it is, an earlier step has said so.
+    """
 
     state: str
     step: Step
     measure: str
+    is_known: bool = False
 
 
 _FAILED = End("failed", Step.FAILED, measures.FAILURES)
 _ENDS = {
     Kind.EXPIRED: End("expired", Step.EXPIRED, measures.EXPIRED),
     # Neither the model's nor the service's doing, and not processed: it counts as nothing.
-    Kind.CANCELLED: End("cancelled", Step.CANCELLED, ""),
+    Kind.CANCELLED: End("cancelled", Step.CANCELLED, "", is_known=True),
 }
 
 
@@ -162,7 +166,7 @@ class Outcomes:
     async def _failed(self, leased: Leased, failure: Fail, steps: list[Noted], answer: bytes | None) -> None:
         ended = clock.now()
         end = _ENDS.get(failure.kind, _FAILED)
-        step = leased.step(end.step, failure.text, ended)
+        step = leased.step(end.step, "" if end.is_known else failure.text, ended)
         request = self._request(leased, ended)
         notes = messages.of_failure(request, Delivery.of(leased.delivery), failure.kind, failure.text, answer)
         if await self.ledger.end(leased, end.state, [*steps, step], notes, failure):

@@ -1,8 +1,8 @@
 """The queue: claims and leases. PostgreSQL is the queue; a lease is a token with an expiry on the row.
 
-LEASE_SECONDS is far longer than the clocks of two hosts may differ; the loop that works renews it every RENEW_SECONDS.
-What becomes of a leased request is written by the `ledger`. Connections of the pool are in autocommit, so that one
-statement is one transaction and one round trip.
+LEASE_SECONDS is far longer than the clocks of two hosts may differ; the loop that works renews it in time (see
+`timetable`). What becomes of a leased request is written by the `ledger`. Connections of the pool are in autocommit, so
+that one statement is one transaction and one round trip.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,6 @@ from workers.invocations.leased import Leased
 from workers.invocations.plan import ABANDONED_TEXT, ATTEMPTS_LIMIT, DELETED_TEXT, EXPIRED_TEXT, Fail, Kind
 
 LEASE_SECONDS = 15.0
-RENEW_SECONDS = 4.0
 
 CLAIMING = (statements.TAKE_TURN, statements.CLAIM, statements.CLAIM_ALONE)
 

@@ -140,7 +140,7 @@ class Redriver:
         now = clock.now()
         async with self.pool.connection() as connection:
             if done:
-                step = json.dumps([[now.isoformat(), Step.RETRIED.value, 0, "redriven"]])
+                step = json.dumps([[now.isoformat(), Step.RETRIED.value, 0, "its earlier failure object is gone"]])
                 await connection.execute(_QUEUE, {"ids": list(done), "token": token, "now": now, "steps": step})
                 await connection.execute("SELECT pg_notify(%s, '')", [CHANNEL])
             if left:

@@ -35,9 +35,9 @@ from workers.invocations.ledger import Ledger
 from workers.invocations.measures import MICROSECONDS, MILLISECONDS, Measures, place_of
 from workers.invocations.outcomes import Answer, Outcomes
 from workers.invocations.plan import Fail, Kind, Retry, Store, after_fault, after_store_away, elsewhere
-from workers.invocations.queue import RENEW_SECONDS
 from workers.invocations.reach import Reach
 from workers.invocations.store import StoreAway
+from workers.invocations.timetable import RENEW_SECONDS
 
 SPOOL_BYTES = 1024 * 1024
 """A payload or an answer larger than this waits on disk."""

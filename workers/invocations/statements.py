@@ -30,10 +30,13 @@ WHERE waiting.endpoint_id IS NOT NULL
 # Claims of one endpoint take turns. The lock comes before the claim, in a statement of its own: a statement sees what was
 # committed when it began. Sent together, they are one transaction and one round trip. Nobody waits for the disk: a claim
 # that a crash of the database forgets is a request that is queued, and called once more, which at least once allows. Every
-# commit after it is waited for, and what comes before a commit is on the disk with it.
+# commit after it is waited for, and what comes before a commit is on the disk with it. Nor does one wait for long for its
+# turn: who has it may be a worker that was stopped in the middle of its answer, and there are other endpoints.
+TURN_SECONDS = 2
+
 TAKE_TURN = Statement(
     "take_turn",
-    "SELECT set_config('synchronous_commit', 'off', true),"
+    f"SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '{TURN_SECONDS}s', true),"
     " pg_advisory_xact_lock(hashtextextended(%(endpoint_id)s::uuid::text, 0))",
     endpoint_id=columns.uuid,
 )
@@ -48,24 +51,30 @@ SET state = 'running', attempts = attempts + 1, instance_id = {{instance}}, vari
 """
 
 # The routing document says which instances there are, in the moment of the claim; their free slots are those that nothing
-# runs in. The emptiest instance comes first, so that work spreads; while two revisions of a variant share the calls, the
-# order is a random one in which each comes first as often as its share says: a weighted shuffle, the smallest of
-# exponential draws with these rates (Efraimidis and Spirakis 2006). Instances that are shunned, since they could not be
-# reached (see `reach`), have slots only where no other instance is open, and those that failed last come last.
+# runs in. The emptiest instance comes first, so that work spreads; where variants, or two revisions of one, share the calls
+# the order is a random one in which each comes first as often as its weight and its share say: a weighted shuffle, the
+# smallest of exponential draws with these rates (Efraimidis and Spirakis 2006). No free slot is left empty for the sake of
+# the weights, but those of a variant of weight 0 are, as long as another has some. Instances that are shunned, since they
+# could not be reached (see `reach`), have slots only where no other instance is open, and those that failed last come last.
 _CLAIM = f"""
 WITH route AS (
   SELECT revision, document, coalesce((document -> 'async_inference' ->> 'max_concurrent')::int, {DEFAULT_CONCURRENCY})
-    AS most
+    AS most, (SELECT max(coalesce((it ->> 'weight')::float, 1)) FROM jsonb_array_elements(document -> 'variants') AS it
+              WHERE coalesce((it ->> 'share')::float, 1) > 0) AS heaviest
   FROM routing_routingsnapshot WHERE endpoint_id = %(endpoint_id)s::uuid AND (document ->> 'is_serving')::boolean
 ), target AS (
   SELECT (target.it ->> 'instance_id')::uuid AS instance_id, variant.it ->> 'name' AS variant, revision, most,
-         coalesce((variant.it ->> 'share')::float, 1) AS share,
+         coalesce((variant.it ->> 'share')::float, 1) AS share, weight, heaviest,
          row_number() OVER (ORDER BY variant.place, target.place) AS place,
          count(*) OVER (PARTITION BY variant.place) AS of_variant,
-         bool_or(coalesce((variant.it ->> 'share')::float, 1) < 1) OVER () AS is_shared,
+         bool_or(coalesce((variant.it ->> 'share')::float, 1) < 1) OVER ()
+           OR max(variant.place) FILTER (WHERE weight > 0) OVER () > min(variant.place) FILTER (WHERE weight > 0) OVER ()
+           AS is_shared,
          array_position(%(shunned)s::uuid[], (target.it ->> 'instance_id')::uuid) AS shunned,
-         bool_and((target.it ->> 'instance_id')::uuid = ANY (%(shunned)s::uuid[])) OVER () AS all_shunned
+         bool_and(weight <= 0 AND heaviest > 0 OR (target.it ->> 'instance_id')::uuid = ANY (%(shunned)s::uuid[])) OVER ()
+           AS all_shunned
   FROM route, jsonb_array_elements(document -> 'variants') WITH ORDINALITY AS variant (it, place),
+    coalesce((variant.it ->> 'weight')::float, 1) AS weight,
     jsonb_array_elements(variant.it -> 'targets') WITH ORDINALITY AS target (it, place)
   WHERE coalesce((variant.it ->> 'share')::float, 1) > 0 AND NOT (target.it ->> 'is_draining')::boolean
 ), busy AS (
@@ -74,11 +83,12 @@ WITH route AS (
 ), slot AS (
   SELECT instance_id, variant, revision, count(*) OVER () AS slots, row_number() OVER (
     ORDER BY shunned NULLS FIRST,
-      CASE WHEN is_shared THEN -ln(1 - random()) * of_variant / share ELSE level END, place) AS place
+      CASE WHEN is_shared THEN -ln(1 - random()) * of_variant / share / CASE WHEN heaviest > 0 THEN weight ELSE 1 END
+      ELSE level END, place) AS place
   FROM target LEFT JOIN busy USING (instance_id)
     CROSS JOIN LATERAL generate_series(coalesce(running, 0), least(most, coalesce(running, 0) + {CLAIM_LIMIT} + 1) - 1)
       AS level
-  WHERE shunned IS NULL OR all_shunned
+  WHERE (shunned IS NULL OR all_shunned) AND (weight > 0 OR heaviest <= 0)
   ORDER BY place LIMIT {CLAIM_LIMIT}
 ), due AS (
   SELECT id, row_number() OVER (ORDER BY due_at, accepted_at) AS place FROM (

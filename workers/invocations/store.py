@@ -25,9 +25,9 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, IncompleteReadError, ParamValidationError
 from urllib3.exceptions import HTTPError
 
+from controlplane.invocations.outputs import MARK
 from workers.invocations.quick_put import SMALL_BYTES, QuickPut
 
-MARK = "headrace-invocation"
 ANY_TYPE = "application/octet-stream"
 
 CALL_TIMEOUT_SECONDS = 30

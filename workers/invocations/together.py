@@ -7,7 +7,8 @@
                moment is over
 
 A lone call is a batch of one and waits for nobody. A batch that a peer refuses is tried item by item, so that one bad item
-fails alone; any other fault is everybody's. A caller that is cancelled leaves its item where it is.
+fails alone; any other fault is everybody's. A caller that is cancelled leaves its item where it is. However the work ends,
+nobody is left waiting.
 """
 
 import asyncio
@@ -55,6 +56,7 @@ class Together(Generic[Item, Result]):
         return await done
 
     async def _empty(self) -> None:
+        batch: _Batch[Item, Result] = []
         try:
             while self._gathered:
                 batch, self._gathered = self._gathered[: self._limit], self._gathered[self._limit :]
@@ -62,8 +64,10 @@ class Together(Generic[Item, Result]):
                 if len(batch) > 1 and self._gather_seconds:
                     await self._gather()
         finally:
-            self._working = None
-            for _, done in self._gathered:  # only when this task is cancelled, with the loop that it runs on
+            self._working, left = None, (*batch, *self._gathered)
+            self._gathered = []
+            # Nobody is left, but when this task is cancelled, with the loop that it runs on, or ends by a fault of its own.
+            for _, done in left:
                 done.cancel()
 
     async def _gather(self) -> None:
@@ -79,15 +83,12 @@ class Together(Generic[Item, Result]):
 
     async def _do(self, batch: "_Batch[Item, Result]") -> None:
         try:
-            results = await self._work([item for item, _ in batch])
-        except asyncio.CancelledError:
-            for _, done in batch:
-                done.cancel()
-            raise
+            results = zip(batch, list(await self._work([item for item, _ in batch])), strict=True)
+            settled = [(done, result) for (_, done), result in results]
         except Exception as error:  # noqa: BLE001 - handed to the callers, who know what to do with it
             await self._after_fault(batch, error)
         else:
-            for (_, done), result in zip(batch, results, strict=True):
+            for done, result in settled:
                 if not done.done():
                     done.set_result(result)
 

@@ -47,6 +47,7 @@ class Topics:
     def __init__(self, endpoint_url: str, region: str) -> None:
         self._endpoint_url = endpoint_url or None
         self._region = region
+        self._session = boto3.Session()
         self._clients: dict[str, Any] = {}
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="topics")
 
@@ -71,7 +72,7 @@ class Topics:
         if region not in self._clients:
             if len(self._clients) >= REGIONS_LIMIT:
                 self._clients.clear()
-            self._clients[region] = boto3.client(
+            self._clients[region] = self._session.client(
                 "sns",
                 endpoint_url=self._endpoint_url,
                 region_name=region,

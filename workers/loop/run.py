@@ -9,7 +9,7 @@ import logging
 from uuid import UUID
 
 from controlplane.core import clock
-from workers.fleet import act, observe
+from workers.fleet import act, observe, soundings
 from workers.fleet.actions import Plan
 from workers.fleet.plan import plan
 from workers.fleet.topics import gate
@@ -62,17 +62,17 @@ def reconcile(endpoint_id: UUID) -> bool:
 
 def _work(claim: Claim) -> None:
     """Rounds of observe, plan and act until a plan asks for nothing, then record and release."""
-    soundings = observe.sound(claim.endpoint_id)
+    sounded = soundings.sound(claim.endpoint_id)
     for _ in range(ROUNDS_LIMIT):
         claim = claim.refreshed()
-        view = observe.view(claim.endpoint_id, soundings)
+        view = observe.view(claim.endpoint_id, sounded)
         now = clock.now()
         decided = gate(view, plan(view, now), now)
         if not _act(decided, claim):
             claim.release(decided.look_again_at, decided.why)
             return
         # What the provider said holds for one round: acting on it twice would count one missed ping as two.
-        soundings = observe.NOTHING_SOUNDED
+        sounded = soundings.NOTHING_SOUNDED
     claim.release(clock.now(), decided.why)
 
 

@@ -15,14 +15,12 @@ from workers.fleet.actions import Plan
 from workers.fleet.homing import ARRIVAL_SECONDS
 from workers.fleet.plan import END_NOTICE_DRAIN_SECONDS
 from workers.fleet.upkeep import BOOT_TIMEOUT_SECONDS, DRAIN_TIMEOUT_SECONDS, TERMINATE_AGAIN_SECONDS
-from workers.fleet.view import Endpoint, Instance, Phase, Sighting, Stage, Variant
+from workers.fleet.view import IN_OPERATION, WANTED, Endpoint, Instance, Phase, Sighting, Stage, Variant
 
 JUST_AFTER = timedelta(milliseconds=1)
 """Some rules ask whether a time is over, not whether it has come."""
 
 _SERVING_PHASES = frozenset({Phase.CREATING, Phase.IN_SERVICE, Phase.UPDATING, Phase.ROLLING_BACK})
-_IN_OPERATION = frozenset({Phase.CREATING, Phase.UPDATING})
-_LIVE = frozenset({Stage.PENDING, Stage.STARTING, Stage.READY})
 
 
 def next_look(endpoint: Endpoint, decided: Plan, now: datetime) -> datetime | None:
@@ -52,7 +50,7 @@ def waits_for(endpoint: Endpoint) -> frozenset[str]:
 def _times(variant: Variant, phase: Phase, now: datetime) -> Iterator[datetime]:
     for instance in variant.instances:
         yield from _times_of(instance, variant)
-    if phase in _IN_OPERATION and variant.provision_deadline is not None:
+    if phase in IN_OPERATION and variant.provision_deadline is not None:
         yield variant.provision_deadline
     is_short, worst = _is_short(variant, phase), _worst(variant)
     if is_short or worst >= 0 or variant.attempts:
@@ -111,7 +109,7 @@ def _times_of(instance: Instance, variant: Variant) -> Iterator[datetime]:
 
 def _is_short(variant: Variant, phase: Phase) -> bool:
     """Whether it lacks an instance that it may launch; an instance announced to end is lacked already."""
-    alive = sum(each.stage in _LIVE and each.ends_at is None for each in variant.instances)
+    alive = sum(each.stage in WANTED and each.ends_at is None for each in variant.instances)
     return phase in _SERVING_PHASES and alive < variant.desired_count
 
 

@@ -12,14 +12,13 @@ from typing import Any
 from controlplane.core.offerings import Offering, Pool
 from workers.fleet.actions import Action, Launch, Plan
 from workers.fleet.pace import MEMORY_SECONDS, SHORT_LIFE_SECONDS
-from workers.fleet.view import Attempt, Endpoint, Instance, Phase, Sighting, Stage, Variant
+from workers.fleet.view import WANTED, Attempt, Endpoint, Instance, Phase, Sighting, Stage, Variant
 from workers.simulator.scenario import Group
 from workers.simulator.timeline import START
 from workers.simulator.weather import Key
 from workers.simulator.world import Fate
 
 VARIANT = "main"
-LIVE = frozenset({Stage.PENDING, Stage.STARTING, Stage.READY})
 
 
 @dataclass(eq=False, slots=True)
@@ -180,7 +179,7 @@ class Subject:
 
     def live(self) -> int:
         """How many are coming up or ready: what is counted against the target."""
-        return sum(machine.row.stage in LIVE for machine in self.machines.values())
+        return sum(machine.row.stage in WANTED for machine in self.machines.values())
 
 
 def pools_of(group: Group) -> tuple[Pool, ...]:

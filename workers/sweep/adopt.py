@@ -1,11 +1,13 @@
 """Adopting an orphan: its launch attempt is opened again, and the fleet finishes its story as any other's.
 
 The fleet asks the provider by the attempt's token, finds the instance and stores it; so an adoption takes the very path
-of a launch whose outcome was lost, under the endpoint's claim like everything that is done to an endpoint. Should the
-endpoint want the instance no more by then, it ends it as it ends any surplus.
+of a launch whose outcome was lost, under the endpoint's claim like everything that is done to an endpoint. However it ends,
+the claim is given back, once the database is there to take it. Should the endpoint want the instance no more by then, it
+ends it as it ends any surplus.
 """
 
 from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
 
@@ -15,7 +17,8 @@ from controlplane.fleet.states import OPEN_ATTEMPTS, AttemptStage
 from controlplane.orphans.models import Orphan
 from controlplane.orphans.states import OrphanState
 from workers.loop import lease
-from workers.loop.lease import Claim, ClaimLost, WishChanged
+from workers.loop.give_back import give_back
+from workers.loop.lease import Claim, ClaimLost, ClaimUnknown, WishChanged
 from workers.sweep import record
 from workers.sweep.look import is_lacking
 
@@ -28,7 +31,7 @@ def adopt(orphan: Orphan, now: datetime) -> None:
     """Give the orphan back to its endpoint. Raises CannotAdopt, having changed nothing."""
     if orphan.endpoint_id is None:
         raise CannotAdopt(f"{orphan} cannot be adopted: {orphan.origin}")
-    claim = lease.claim(orphan.endpoint_id)
+    claim = _claimed(orphan.endpoint_id)
     if claim is None:
         raise CannotAdopt(f"endpoint {orphan.endpoint_name} is being worked on or is deleted; try again")
     outcome = f"{orphan} was not adopted."
@@ -40,8 +43,17 @@ def adopt(orphan: Orphan, now: datetime) -> None:
     except (ClaimLost, WishChanged) as error:
         raise CannotAdopt(f"endpoint {orphan.endpoint_name} changed meanwhile; try again") from error
     finally:
-        claim.release(now, outcome)
+        give_back(claim, 0.0, outcome)
     hints.ring_after_commit(hints.RECONCILE, orphan.endpoint_id)
+
+
+def _claimed(endpoint_id: UUID) -> Claim | None:
+    """The claim, None if somebody else has it; raises CannotAdopt when the database goes away in the middle of it."""
+    try:
+        return lease.claim(endpoint_id)
+    except ClaimUnknown as error:
+        give_back(error.claim, 0.0, "The database was away as an orphan was to be adopted.")
+        raise CannotAdopt("the database went away; try again") from error
 
 
 def _reopen(orphan: Orphan, claim: Claim, now: datetime) -> None:

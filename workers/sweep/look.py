@@ -14,7 +14,7 @@ from django.conf import settings
 from controlplane.auth.models import Installation
 from controlplane.endpoints.models import EndpointVariant
 from controlplane.fleet.models import Instance, LaunchAttempt
-from controlplane.fleet.states import LIVE_STAGES, OPEN_ATTEMPTS, InstanceStage
+from controlplane.fleet.states import LIVE_STAGES, OPEN_ATTEMPTS, WANTED_STAGES
 from controlplane.observability.models import Event
 from controlplane.orphans.models import Orphan
 from controlplane.orphans.states import OrphanState
@@ -32,7 +32,6 @@ MEMORY_SECONDS = 60.0
 ADOPTING_PHASES = ("Creating", "InService", "Updating")
 """Phases of an endpoint that wants instances."""
 
-_WANTED_STAGES = (InstanceStage.PENDING, InstanceStage.STARTING, InstanceStage.READY)
 _UP = (InstanceStatus.PENDING, InstanceStatus.RUNNING)
 
 log = logging.getLogger(__name__)
@@ -125,7 +124,7 @@ def _suspect(instance: ProviderInstance, attempt: LaunchAttempt | None, orphan: 
 
 def is_lacking(variant: EndpointVariant) -> bool:
     """Whether the variant's endpoint wants instances and has not even asked for as many as it wants."""
-    live = Instance.objects.filter(variant_id=variant.pk, stage__in=_WANTED_STAGES).count()
+    live = Instance.objects.filter(variant_id=variant.pk, stage__in=WANTED_STAGES).count()
     asked = LaunchAttempt.objects.filter(variant_id=variant.pk, stage__in=OPEN_ATTEMPTS).count()
     return variant.endpoint.phase in ADOPTING_PHASES and live + asked < variant.desired_count
 

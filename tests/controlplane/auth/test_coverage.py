@@ -3,7 +3,6 @@
 from typing import Any
 from urllib.parse import urlsplit
 
-import boto3
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.config import Config
@@ -11,6 +10,7 @@ from botocore.config import Config
 from controlplane.auth.sigv4 import SignedRequest, body_hash, scope_of, verify
 from controlplane.core import clock
 from controlplane.core.errors import InvalidSignature
+from tests import aws
 from tests.controlplane.auth.test_sigv4 import KEY, check, signed
 
 
@@ -30,7 +30,7 @@ def sent_by_boto3() -> SignedRequest:
         answer._content = b"{}"
         return answer
 
-    client = boto3.client(
+    client = aws.client(
         "sagemaker",
         region_name="us-east-1",
         aws_access_key_id=KEY.access_key_id,

@@ -244,6 +244,15 @@ def test_a_change_that_folding_hides_changes_nothing_that_matters_and_any_other_
     assert refusal(with_header(request, ATTRIBUTES.lower(), "ab"))[1] == MISMATCH
 
 
+def test_values_of_a_header_that_was_signed_twice_count_in_their_order() -> None:
+    headers = {"host": "h", "x-amz-date": f"{SIGNED_AT:%Y%m%dT%H%M%SZ}", "x-other": "one two,three"}
+    request = signed_by_hand(headers, headers)
+    kept = tuple(pair for pair in request.headers if pair[0] != "x-other")
+    values = (("x-other", " one   two"), ("x-other", "three "))
+    assert check(changed(request, headers=(*kept, *values)), SIGNED_AT) == KEY
+    assert refusal(changed(request, headers=(*kept, *reversed(values))), SIGNED_AT)[0] is InvalidSignature
+
+
 def test_a_second_value_of_a_signed_header_is_refused() -> None:
     request = signed()
     doubled = changed(request, headers=(*request.headers, ("x-amz-target", "SageMaker.DeleteEndpoint")))

@@ -148,6 +148,14 @@ OUTPUT = "AsyncInferenceConfig.OutputConfig"
                 f"{OUTPUT}.S3FailurePath must consist of printable ASCII characters.",
             ],
         ),
+        ({"S3OutputPath": f"s3://b/{'k' * 983}", "S3FailurePath": f"s3://b/{'k' * 977}/"}, []),
+        (
+            {"S3OutputPath": f"s3://b/{'k' * 984}", "S3FailurePath": f"s3://b/{'k' * 978}"},
+            [
+                f"{OUTPUT}.{member} makes keys of 1025 bytes with the names that are put behind it; a key may hold 1024."
+                for member in ("S3OutputPath", "S3FailurePath")
+            ],
+        ),
         ({}, [f"{OUTPUT} must specify S3OutputPath."]),
         ({"S3FailurePath": "s3://b/failed"}, [f"{OUTPUT} must specify S3OutputPath."]),
         (
@@ -159,6 +167,18 @@ OUTPUT = "AsyncInferenceConfig.OutputConfig"
 def test_where_asynchronous_results_go(output: dict[str, str], expected: list[str]) -> None:
     params = {"ProductionVariants": [variant()], "AsyncInferenceConfig": {"OutputConfig": output}}
     assert list(config_violations(params)) == expected
+
+
+@pytest.mark.parametrize(
+    ("strategy", "is_refused"), [("RANDOM", False), ("LEAST_OUTSTANDING_REQUESTS", False), ("KV_AWARE", True)]
+)
+def test_a_strategy_that_a_queue_cannot_follow_is_refused_by_name(strategy: str, *, is_refused: bool) -> None:
+    variants = [variant(), variant(VariantName="second", RoutingConfig={"RoutingStrategy": strategy})]
+    params = {"ProductionVariants": variants, "AsyncInferenceConfig": {"OutputConfig": {"S3OutputPath": "s3://b"}}}
+    found = list(config_violations(params))
+    assert [sentence.startswith(f'Production variant "second": RoutingStrategy {strategy} ') for sentence in found] == (
+        [True] if is_refused else []
+    )
 
 
 def test_a_key_is_refused_by_name_where_the_store_has_none() -> None:

@@ -71,7 +71,7 @@ def test_the_most_wanted_type_comes_first_and_zones_that_are_gone_are_still_show
 
 def test_the_page_shows_what_the_planes_memory_holds(plane: Plane) -> None:
     plane.world.set_capacity(FIRST, 0)
-    set_limit(settings.HEADRACE.account_id, SECOND, 9)
+    set_limit(settings.HEADRACE.account_id, SECOND, 9, now=plane.clock.now())
     plane.create("chat", types=(FIRST, SECOND))
     plane.settle()
     offers.tell(plane.clock.now())

@@ -8,6 +8,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
+from tests.controlplane.invocations.letters import endpoint, letter
 from tests.workers.plane import FIRST, SECOND, THIRD, Plane
 from workers import offers
 
@@ -109,6 +110,22 @@ def test_explain_tells_the_ladder_the_spend_and_the_story(plane: Plane) -> None:
     assert "last failure capacity: There is no ml.g5.2xlarge capacity" in told
     assert "Spent: 0.00 USD for 0.00 instance hours; 1 running, 0.53 USD/h" in told
     assert "PoolRefused" in told
+
+
+def test_explain_tells_what_waits_at_an_asynchronous_endpoint(plane: Plane) -> None:
+    now = plane.clock.now()
+    at = endpoint(now, "later")
+    assert "  Queue: 0 waiting; 0 running; 0 failed or expired.\n" in said("explain", "later")
+    for state in ("queued", "queued", "failed", "expired"):
+        letter(at, now, state)
+    waiting, dead = f"2 waiting, the next since {now:%H:%M:%S}", "2 failed or expired (1 expired, 1 model_server_error)"
+    assert f"  Queue: {waiting}; 0 running; {dead}.\n" in said("explain", "later")
+
+
+def test_explain_of_an_endpoint_that_answers_at_once_tells_no_queue(plane: Plane) -> None:
+    plane.create()
+    plane.settle()
+    assert "Queue" not in said("explain", "e")
 
 
 def test_explain_still_tells_the_story_of_what_is_gone(plane: Plane) -> None:

@@ -36,7 +36,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
     """Poll until the condition holds."""
     deadline, pause = clock.monotonic() + seconds, threading.Event()
     while not condition() and clock.monotonic() < deadline:

@@ -47,7 +47,7 @@ def test_committed_rows_survive_kill_9_of_the_database(reachable: Path) -> None:
         assert count(plan.database_url) == expected
         os.kill(child.pid, signal.SIGKILL)
         assert child.process is not None
-        child.process.wait(10)
+        child.process.wait(30)
 
 
 def test_wrong_password_is_refused(reachable: Path) -> None:

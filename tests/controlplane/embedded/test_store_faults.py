@@ -3,13 +3,13 @@
 from typing import Any
 from uuid import uuid4
 
-import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from django.conf import settings
 
 from controlplane.embedded.nanio_files import NAME_BYTES
+from tests import aws
 
 LONG = "x" * (NAME_BYTES + 1)
 
@@ -18,7 +18,7 @@ LONG = "x" * (NAME_BYTES + 1)
 def store() -> Any:
     """A client of the embedded store that asks once."""
     once = Config(retries={"total_max_attempts": 1})
-    return boto3.client("s3", endpoint_url=settings.HEADRACE.s3_endpoint_url, region_name="us-east-1", config=once)
+    return aws.client("s3", endpoint_url=settings.HEADRACE.s3_endpoint_url, region_name="us-east-1", config=once)
 
 
 @pytest.fixture(scope="module")

@@ -124,7 +124,7 @@ def test_a_search_between_a_dry_type_and_a_dear_one_rests_between_its_tries(plan
 
 
 def test_the_quota_that_would_refuse_the_endpoint_is_told_in_its_own_words(plane: Plane) -> None:
-    set_limit(settings.HEADRACE.account_id, FIRST, 1)
+    set_limit(settings.HEADRACE.account_id, FIRST, 1, now=plane.clock.now())
     configured(plane, count=2, types=(FIRST,))
     found = previewed(plane)
     assert not found.would_serve

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 from uuid import uuid4
 
 from controlplane.routing.table import Target
-from tests.controlplane.gateway.site import REPOSITORY, answers, wait_for
+from tests.controlplane.gateway.site import PATIENCE_SECONDS, REPOSITORY, START_SECONDS, answers, wait_for
 from tests.controlplane.routing.peers import free_port
 
 SERVER = REPOSITORY / "deploy" / "images" / "engine" / "server.py"
@@ -38,7 +38,7 @@ class EngineProcess:
 
     def page(self, path: str) -> str:
         """What it says at a path."""
-        with urlopen(f"http://{self.address}{path}", timeout=5) as answer:
+        with urlopen(f"http://{self.address}{path}", timeout=PATIENCE_SECONDS) as answer:
             return str(answer.read().decode())
 
 
@@ -50,7 +50,7 @@ def engine(folder: Path, **env: str) -> Iterator[EngineProcess]:
     own = {"SAGEMAKER_BIND_TO_PORT": str(port), "ENGINE_SINK": str(journal), "PATH": os.defpath}
     with subprocess.Popen([sys.executable, "-S", "-E", SERVER], env={**own, **env}) as process:
         try:
-            wait_for(lambda: answers(port, "/ping"))
+            wait_for(lambda: answers(port, "/ping"), START_SECONDS)
             yield EngineProcess(str(name), f"127.0.0.1:{port}", journal)
         finally:
             process.kill()

@@ -39,7 +39,7 @@ PATH = f"/endpoints/{NAME}/invocations"
 CHAT = f"/endpoints/{NAME}/openai/v1/chat/completions"
 PAYLOAD_LIMIT_BYTES = 10_000
 TIMEOUT_SECONDS = 0.5
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 30.0
 
 GOOD = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\nok"
 

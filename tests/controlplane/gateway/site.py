@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
-import boto3
 import psycopg
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
@@ -25,11 +24,15 @@ from psycopg.types.json import Jsonb
 
 from controlplane.core import clock
 from controlplane.routing.table import AsyncInference, Route, Target, VariantRoute, encode
+from tests import aws
 from tests.controlplane.routing.peers import free_port
 from tests.engines_plugin import ACCOUNT
 
 REPOSITORY = Path(__file__).parents[3]
-PATIENCE_SECONDS = 15.0
+PATIENCE_SECONDS = 30.0
+START_SECONDS = 120.0
+"""A new process first imports for seconds of processor time, and there may be many of them."""
+
 PAYLOAD_LIMIT_BYTES = 1_000_000
 INVOCATION_TIMEOUT_SECONDS = 1.5
 STREAM_TIMEOUT_SECONDS = 3.0
@@ -84,14 +87,14 @@ def container(folder: Path, name: str) -> Iterator[Container]:
     server = REPOSITORY / "deploy" / "images" / "reference" / "server.py"
     with subprocess.Popen([sys.executable, "-S", "-E", server], env=env) as process:
         try:
-            wait_for(lambda: answers(port, "/ping"))
+            wait_for(lambda: answers(port, "/ping"), START_SECONDS)
             yield Container(str(uuid4()), f"127.0.0.1:{port}", journal, process)
         finally:
             process.kill()
 
 
 def answers(port: int, path: str) -> bool:
-    connection = HTTPConnection("127.0.0.1", port, timeout=2)
+    connection = HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", path)
         return connection.getresponse().status == 200
@@ -161,7 +164,7 @@ class Site:
         with open(self.log_path, "ab") as log:
             command = [sys.executable, "-m", "controlplane.gateway"]
             self.process = subprocess.Popen(command, cwd=REPOSITORY, env=self.env, stdout=log, stderr=log)
-        wait_for(lambda: answers(self.port, "/healthz"))
+        wait_for(lambda: answers(self.port, "/healthz"), START_SECONDS)
 
     def stop(self) -> None:
         """Stop it as the supervisor does."""
@@ -180,7 +183,7 @@ class Site:
     def client(self, **config: Any) -> Any:
         """An unmodified boto3 client of the runtime that does not try again."""
         retries = {"total_max_attempts": 1, "mode": "standard"}
-        return boto3.client("sagemaker-runtime", endpoint_url=self.url, config=Config(retries=retries, **config))
+        return aws.client("sagemaker-runtime", endpoint_url=self.url, config=Config(retries=retries, **config))
 
     def publish(
         self,
@@ -189,11 +192,12 @@ class Site:
         status: str = "InService",
         failure_path: str | None = None,
         delivery: str = "{}",
+        output_path: str = "s3://bucket/out",
         variants: tuple[VariantRoute, ...] | None = None,
     ) -> UUID:
         """Let an endpoint serve from these instances; with a failure path, even an empty one, it is asynchronous."""
         endpoint_id = self._endpoint(name)
-        asynchronous = None if failure_path is None else AsyncInference("s3://bucket/out", failure_path, None, delivery)
+        asynchronous = None if failure_path is None else AsyncInference(output_path, failure_path, None, delivery)
         shown = variants or (VariantRoute("main", 1.0, LEAST, targets),)
         is_serving = status == "InService"
         route = Route(str(endpoint_id), ACCOUNT, name, status, is_serving, asynchronous, shown)

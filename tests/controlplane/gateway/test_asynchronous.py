@@ -212,10 +212,28 @@ def test_exactly_one_of_body_and_location_is_wanted(site: Site) -> None:
     assert "neither" in refused(site, b"")
 
 
+def test_a_place_whose_key_no_store_would_take_is_refused_before_the_model_is_asked(site: Site) -> None:
+    site.publish("deep", failure_path="", output_path=f"s3://bucket/{'p' * 600}")
+    fits = accept(site, EndpointName="deep", S3OutputPathExtension="e" * 420, Filename="ff")
+    assert len(fits["OutputLocation"]) == len("s3://bucket/") + 1024
+    message = refused(site, EndpointName="deep", S3OutputPathExtension="e" * 420, Filename="fff")
+    assert "has a key of 1025 bytes; a key may hold 1024" in message
+
+
 def test_a_synchronous_endpoint_refuses_an_asynchronous_call(site: Site) -> None:
     site.publish("only-sync")
     assert refused(site, EndpointName="only-sync").endswith("does not support this inference type.")
     assert refused(site, EndpointName="nope") == f"Endpoint nope of account {ACCOUNT} not found."
+
+
+@pytest.mark.parametrize("phase", ["Deleting", "Failed"])
+def test_an_endpoint_that_goes_is_not_found_although_its_route_is_not_withdrawn_yet(site: Site, phase: str) -> None:
+    name = f"going-{phase}"
+    site.publish(name, failure_path="")
+    accept(site, EndpointName=name)
+    with site.database() as connection:
+        connection.execute("UPDATE endpoints_endpoint SET phase = %s WHERE name = %s", [phase, name])
+    assert refused(site, EndpointName=name) == f"Endpoint {name} of account {ACCOUNT} not found."
 
 
 @pytest.mark.parametrize(

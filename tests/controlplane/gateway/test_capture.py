@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-import boto3
 import openai
 import pytest
 from botocore.exceptions import ClientError, EventStreamError
@@ -22,6 +21,7 @@ from controlplane.gateway.capture import Capturer, Recording
 from controlplane.gateway.capture_record import Record
 from controlplane.gateway.capture_store import CaptureStore
 from controlplane.routing.table import Capture, Route, Target, VariantRoute
+from tests import aws
 from tests.controlplane.gateway.chatting import token
 from tests.controlplane.gateway.site import LEAST, NewContainer, Site, wait_for
 from tests.engines_plugin import ACCOUNT
@@ -38,7 +38,7 @@ def bucket() -> str:
 
 
 def store() -> Any:
-    return boto3.client("s3", endpoint_url=os.environ["HEADRACE_S3_ENDPOINT_URL"], region_name="us-east-1")
+    return aws.client("s3", endpoint_url=os.environ["HEADRACE_S3_ENDPOINT_URL"], region_name="us-east-1")
 
 
 def kept(bucket: str) -> list[tuple[str, dict[str, Any]]]:

@@ -6,7 +6,7 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from controlplane.routing.table import Target, VariantRoute
 from tests.controlplane.gateway.site import (
     INVOCATION_TIMEOUT_SECONDS,
     LEAST,
+    PATIENCE_SECONDS,
     PAYLOAD_LIMIT_BYTES,
     Container,
     NewContainer,
@@ -123,7 +124,7 @@ def test_a_chunked_request_reaches_the_container_with_its_length(site: Site, one
         b"".join(b"%x\r\n%s\r\n" % (600, body[start : start + 600]) for start in range(0, len(body), 600)) + b"0\r\n\r\n"
     )
     head = "".join(f"{name}: {value}\r\n" for name, value in {"Host": f"127.0.0.1:{site.port}", **headers}.items())
-    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as raw:
+    with socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE_SECONDS) as raw:
         raw.sendall(f"POST {path} HTTP/1.1\r\n{head}Connection: close\r\n\r\n".encode() + framed)
         answer = b"".join(iter(lambda: raw.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 200 ")
@@ -192,7 +193,7 @@ def test_a_large_answer_that_breaks_off_never_looks_whole(site: Site, one: Conta
         "Connection": "close",
     }
     head = "".join(f"{name}: {value}\r\n" for name, value in {"Host": f"127.0.0.1:{site.port}", **headers}.items())
-    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as raw:
+    with socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE_SECONDS) as raw:
         raw.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode())
         answer = b"".join(iter(lambda: raw.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 200 ")
@@ -204,7 +205,7 @@ def test_a_large_answer_that_breaks_off_never_looks_whole(site: Site, one: Conta
 def test_an_answer_that_takes_too_long_is_a_model_error_without_a_status(site: Site, one: Container, mode: str) -> None:
     since = clock.monotonic()
     refused = refusal(site, mode)
-    assert INVOCATION_TIMEOUT_SECONDS - 0.1 < clock.monotonic() - since < INVOCATION_TIMEOUT_SECONDS + 2
+    assert INVOCATION_TIMEOUT_SECONDS - 0.1 < clock.monotonic() - since < 10 * INVOCATION_TIMEOUT_SECONDS
     assert refused["OriginalStatusCode"] == 0
     assert 'Received server error (0) from primary with message "Your invocation timed out' in refused["Error"]["Message"]
 
@@ -255,31 +256,34 @@ def test_weights_are_kept_and_a_named_variant_overrides_them(site: Site, contain
     assert "Variant nope" in refusal(site, TargetVariant="nope")["Error"]["Message"]
 
 
-def test_a_slow_instance_gets_few_calls(site: Site, containers: NewContainer) -> None:
-    slow, quick = containers("slow"), containers("quick")
-    site.publish("one", slow.target, quick.target)
+@contextmanager
+def under_way(site: Site, mode: str) -> Iterator[None]:
+    """A call to the endpoint `one` whose caller waits for no answer, and hangs up in the end."""
+    path = "/endpoints/one/invocations"
+    headers = site.signed(path, b"", {"X-Amzn-SageMaker-Custom-Attributes": f"mode={mode}"})
+    head = "".join(f"{name}: {value}\r\n" for name, value in {"Host": f"127.0.0.1:{site.port}", **headers}.items())
+    with socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE_SECONDS) as raw:
+        raw.sendall(f"POST {path} HTTP/1.1\r\n{head}Content-Length: 0\r\n\r\n".encode())
+        yield
 
-    def call(number: int) -> None:
-        invoke(site, "delay:1" if number == 0 else "echo")
 
-    with ThreadPoolExecutor(2) as pool:
-        busy = pool.submit(call, 0)
+def test_a_slow_instance_gets_few_calls(new_site: Callable[..., Site], containers: NewContainer) -> None:
+    patient, slow, quick = new_site(HEADRACE_INVOCATION_TIMEOUT_SECONDS="60"), containers("slow"), containers("quick")
+    patient.publish("one", slow.target, quick.target)
+    with under_way(patient, "hang:60"):
         wait_for(lambda: slow.received() or quick.received())
         first = slow if slow.received() else quick
-        list(pool.map(call, range(1, 20)))
-        assert not busy.done()
-    assert len(first.received()) == 1
+        for _ in range(20):
+            assert patient.post("/endpoints/one/invocations", b"x").status == 200
+        assert len(first.received()) == 1
 
 
 def test_a_caller_that_hangs_up_frees_the_instance(new_site: Callable[..., Site], containers: NewContainer) -> None:
-    patient, one, path = new_site(HEADRACE_INVOCATION_TIMEOUT_SECONDS="60"), containers("one"), "/endpoints/one/invocations"
+    patient, one = new_site(HEADRACE_INVOCATION_TIMEOUT_SECONDS="60"), containers("one")
     patient.publish("one", one.target)
-    headers = patient.signed(path, b"", {"X-Amzn-SageMaker-Custom-Attributes": "mode=drip"})
-    head = "".join(f"{name}: {value}\r\n" for name, value in {"Host": f"127.0.0.1:{patient.port}", **headers}.items())
-    with socket.create_connection(("127.0.0.1", patient.port), timeout=5) as raw:
-        raw.sendall(f"POST {path} HTTP/1.1\r\n{head}Content-Length: 0\r\n\r\n".encode())
+    with under_way(patient, "drip"):
         wait_for(one.received)
-    aborted = wait_for(lambda: [line["event"] for line in one.journal() if line["event"] != "received"], 5)
+    aborted = wait_for(lambda: [line["event"] for line in one.journal() if line["event"] != "received"])
     assert aborted == ["client-abort"]
 
 
@@ -339,7 +343,7 @@ def test_signatures_are_checked_in_the_form_of_the_runtime(site: Site, one: Cont
 
 
 def test_the_body_of_a_stranger_is_not_waited_for(site: Site) -> None:
-    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as raw:
+    with socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE_SECONDS) as raw:
         raw.sendall(b"POST /endpoints/one/invocations HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n")
         assert raw.recv(100).startswith(b"HTTP/1.1 403 ")
 
@@ -349,7 +353,7 @@ def test_a_call_with_expect_continue_is_told_to_continue_and_a_stranger_is_not(s
     for headers, first in ((site.signed(path, body), b"HTTP/1.1 100 "), ({}, b"HTTP/1.1 403 ")):
         fields = {"Host": f"127.0.0.1:{site.port}", **headers, "Content-Length": "1000", "Expect": "100-continue"}
         head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-        with socket.create_connection(("127.0.0.1", site.port), timeout=5) as raw:
+        with socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE_SECONDS) as raw:
             raw.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode())
             assert raw.recv(100).startswith(first)
 

@@ -136,7 +136,7 @@ def test_a_client_that_hangs_up_ends_the_work_of_the_container(client: openai.Op
     for _ in range(3):
         next(stream)
     stream.close()
-    wait_for(lambda: [line["event"] for line in chatty.journal()] == ["received", "client-abort"], 3.0)
+    wait_for(lambda: [line["event"] for line in chatty.journal()] == ["received", "client-abort"])
 
 
 # Who may call.

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from botocore.config import Config
 
-from tests.controlplane.gateway.site import Site
+from tests import aws
+from tests.controlplane.gateway.site import PATIENCE_SECONDS, Site
 
 MIB = 1024 * 1024
 
@@ -64,7 +64,7 @@ def test_headers_of_one_hop_forged_ones_and_lookalikes_stay_behind(site: Site) -
 
 
 def test_a_chunked_body_goes_on_with_its_length(site: Site) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=PATIENCE_SECONDS)
     connection.request("POST", "/", body=iter([b"ab", b"cd"]), headers={}, encode_chunked=True)
     answer = connection.getresponse().read()
     connection.close()
@@ -75,7 +75,7 @@ def test_a_chunked_body_goes_on_with_its_length(site: Site) -> None:
 
 @pytest.mark.parametrize("is_chunked", [False, True])
 def test_a_body_over_four_mib_is_refused_before_it_is_read(site: Site, is_chunked: bool) -> None:
-    with socket.create_connection(("127.0.0.1", site.port), timeout=10) as raw:
+    with socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE_SECONDS) as raw:
         framing = "Transfer-Encoding: chunked" if is_chunked else f"Content-Length: {50 * MIB}"
         raw.sendall(f"POST / HTTP/1.1\r\nHost: x\r\n{framing}\r\n\r\n".encode())
         if is_chunked:
@@ -96,7 +96,7 @@ def test_with_the_api_down_the_answer_is_json_and_says_to_come_back(new_site: Ca
 @pytest.fixture(scope="module")
 def store(site: Site) -> Any:
     """A boto3 client of the store, through the front door, with a bucket."""
-    client = boto3.client(
+    client = aws.client(
         "s3", endpoint_url=site.url, config=Config(retries={"total_max_attempts": 1}, signature_version="s3v4")
     )
     client.create_bucket(Bucket="front-door")

@@ -78,13 +78,13 @@ def test_a_session_survives_the_gateway_and_is_known_to_its_siblings(
     site, sibling = new_site(), new_site()
     running = [containers(name) for name in ("a", "b", "c")]
     site.publish("sticky-kept", *[each.target for each in running])
-    wait_for(lambda: b"not found" not in site.post("/endpoints/sticky-kept/invocations").body)
-    wait_for(lambda: b"not found" not in sibling.post("/endpoints/sticky-kept/invocations").body)
+    wait_for(lambda: site.post("/endpoints/sticky-kept/invocations").status == 200)
+    wait_for(lambda: sibling.post("/endpoints/sticky-kept/invocations").status == 200)
     sessions = [opened(site, "sticky-kept") for _ in range(4)]
     assert [json.loads(call(sibling, "sticky-kept", each)["Body"])["calls"] for each in sessions] == [2] * 4
     site.stop()
     site.start()
-    wait_for(lambda: b"not found" not in site.post("/endpoints/sticky-kept/invocations").body)
+    wait_for(lambda: site.post("/endpoints/sticky-kept/invocations").status == 200)
     assert [json.loads(call(site, "sticky-kept", each)["Body"])["calls"] for each in sessions] == [3] * 4
 
 

@@ -51,7 +51,7 @@ def test_a_call_that_takes_longer_than_the_drain_is_not_to_be_repeated(
     site, one = new_site(HEADRACE_DRAIN_SECONDS="1", **LONG), containers("one")
     site.publish("stopping", one.target)
     if is_warm:
-        assert site.post(PATH, b"a connection to the instance is kept").status == 200
+        wait_for(lambda: site.post(PATH, b"a connection to the instance is kept").status == 200)
     with slow_call(site, one, 60) as result:
         site.stop()
         answer = result()

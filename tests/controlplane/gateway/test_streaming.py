@@ -14,6 +14,7 @@ from controlplane.core import clock
 from controlplane.gateway.streaming import until
 from controlplane.routing.table import Target
 from tests.controlplane.gateway.site import (
+    PATIENCE_SECONDS,
     PAYLOAD_LIMIT_BYTES,
     STREAM_TIMEOUT_SECONDS,
     Container,
@@ -172,7 +173,7 @@ def test_a_stream_that_takes_too_long_is_ended(site: Site, one: Container) -> No
     pieces, error = broken(start(site, "pace:100:0.5"))
     assert pieces[0] == b"chunk 0\n"
     assert "ModelInvocationTimeExceeded" in error.response["Error"]["Message"]
-    assert STREAM_TIMEOUT_SECONDS - 0.5 < clock.monotonic() - began < STREAM_TIMEOUT_SECONDS + 1.5
+    assert STREAM_TIMEOUT_SECONDS - 0.5 < clock.monotonic() - began < 10 * STREAM_TIMEOUT_SECONDS
 
 
 def test_a_failed_stream_counts_as_a_model_error_and_its_time_as_latency_until_the_first_piece(
@@ -190,16 +191,16 @@ def test_a_failed_stream_counts_as_a_model_error_and_its_time_as_latency_until_t
 def test_a_client_that_hangs_up_ends_the_work_of_the_container(site: Site, one: Container) -> None:
     headers = site.signed(PATH, b"", {"X-Amzn-SageMaker-Custom-Attributes": "mode=pace:50:0.05"})
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items() if name.lower() != "host")
-    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as raw:
+    with socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE_SECONDS) as raw:
         raw.sendall(f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n{lines}Content-Length: 0\r\n\r\n".encode())
         assert raw.recv(100).startswith(b"HTTP/1.1 200 ")
-    wait_for(lambda: [line["event"] for line in one.journal()] == ["received", "client-abort"], 2.0)
+    wait_for(lambda: [line["event"] for line in one.journal()] == ["received", "client-abort"])
 
 
 def test_a_client_that_does_not_read_holds_the_container_back(site: Site, one: Container) -> None:
     headers = site.signed(PATH, b"", {"X-Amzn-SageMaker-Custom-Attributes": "mode=big:200000000"})
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items() if name.lower() != "host")
-    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as raw:
+    with socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE_SECONDS) as raw:
         raw.sendall(f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n{lines}Content-Length: 0\r\n\r\n".encode())
         assert raw.recv(100).startswith(b"HTTP/1.1 200 ")
         before = _resident_bytes(site)

@@ -13,7 +13,9 @@ from django.conf import settings
 
 from controlplane.core.errors import ServiceUnavailable
 from controlplane.invocations import accept as accepting
-from controlplane.invocations.accept import Accepted, Acceptor, EndpointGone
+from controlplane.invocations import waiting as waiting_room
+from controlplane.invocations.accept import Acceptor, EndpointGone
+from controlplane.invocations.accepted import Accepted
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 ACCOUNT = "123456789012"
@@ -47,9 +49,9 @@ def make_endpoint(database_url: str, phase: str) -> UUID:
 
 def request(endpoint_id: UUID, body: bytes = b"x") -> Accepted:
     return Accepted(
-        id=uuid4(),
+        id=str(uuid4()),
         account_id=ACCOUNT,
-        endpoint_id=endpoint_id,
+        endpoint_id=str(endpoint_id),
         endpoint_name="e",
         inference_id="i",
         content_type="text/plain",
@@ -82,11 +84,11 @@ def with_acceptor(database_url: str, do: Callable[[Acceptor], Awaitable[object]]
     return asyncio.run(main())
 
 
-def stored(database_url: str) -> dict[UUID, bytes]:
+def stored(database_url: str) -> dict[str, bytes]:
     """The stored requests and their bodies."""
     with psycopg.connect(database_url) as connection:
         query = "SELECT id, body FROM invocations_asyncinvocation JOIN invocations_asyncpayload ON invocation_id = id"
-        return {row[0]: bytes(row[1]) for row in connection.execute(query).fetchall()}
+        return {str(row[0]): bytes(row[1]) for row in connection.execute(query).fetchall()}
 
 
 def test_requests_made_at_once_are_all_stored_with_their_own_bodies(database_url: str, endpoint_id: UUID) -> None:
@@ -105,6 +107,79 @@ def test_callers_share_their_commits(database_url: str, endpoint_id: UUID) -> No
         requests = [request(endpoint_id) for _ in range(300)]
         with_acceptor(database_url, lambda acceptor: asyncio.gather(*map(acceptor.accept, requests)))
         assert 1 <= transactions() <= 10
+
+
+@asynccontextmanager
+async def held(database_url: str, first: Accepted) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """A transaction that whoever stores `first` waits for; what is yielded returns once somebody does."""
+    async with await psycopg.AsyncConnection.connect(database_url) as holding:
+        await holding.execute("INSERT INTO invocations_asyncpayload (invocation_id, body) VALUES (%s, '')", [first.id])
+
+        async def somebody_waits() -> None:
+            waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"
+            while (await (await holding.execute(waits)).fetchone()) != (1,):
+                await asyncio.sleep(0)
+
+        yield somebody_waits
+        await holding.rollback()
+
+
+def test_few_wait_while_many_are_under_way_until_they_are_as_many(
+    monkeypatch: pytest.MonkeyPatch, database_url: str, endpoint_id: UUID
+) -> None:
+    monkeypatch.setattr(accepting, "GATHER_SECONDS", 60.0)
+    first, *others = (request(endpoint_id) for _ in range(4))
+
+    async def in_pairs(acceptor: Acceptor) -> None:
+        async with held(database_url, first) as somebody_waits:
+            slow = [asyncio.create_task(acceptor.accept(each)) for each in (first, others[0])]
+            await somebody_waits()
+            early = asyncio.create_task(acceptor.accept(others[1]))
+            await asyncio.sleep(0)  # it is submitted
+            await acceptor.accept(others[2])
+            await early
+            assert not any(each.done() for each in slow)
+        await asyncio.gather(*slow)
+
+    with_acceptor(database_url, in_pairs)
+    with psycopg.connect(database_url) as connection:
+        query = "SELECT array_agg(id::text) FROM invocations_asyncinvocation GROUP BY xmin::text"
+        together = {frozenset(row[0]) for row in connection.execute(query).fetchall()}
+    assert together == {frozenset((first.id, others[0].id)), frozenset((others[1].id, others[2].id))}
+
+
+def test_a_batch_that_hangs_keeps_nobody_waiting_who_came_later(database_url: str, endpoint_id: UUID) -> None:
+    first, second, later = (request(endpoint_id) for _ in range(3))
+
+    async def one_by_one(acceptor: Acceptor) -> None:
+        async with held(database_url, first) as somebody_waits:
+            slow = [asyncio.create_task(acceptor.accept(each)) for each in (first, second)]
+            await somebody_waits()
+            await acceptor.accept(later)
+            assert not any(each.done() for each in slow)
+        await asyncio.gather(*slow)
+
+    with_acceptor(database_url, one_by_one)
+    assert set(stored(database_url)) == {first.id, second.id, later.id}
+
+
+def test_the_request_of_a_caller_that_gives_up_is_not_stored(
+    monkeypatch: pytest.MonkeyPatch, database_url: str, endpoint_id: UUID
+) -> None:
+    monkeypatch.setattr(accepting, "GATHER_SECONDS", 60.0)
+    first, second, impatient = (request(endpoint_id) for _ in range(3))
+
+    async def one_leaves(acceptor: Acceptor) -> None:
+        async with held(database_url, first) as somebody_waits:
+            slow = [asyncio.create_task(acceptor.accept(each)) for each in (first, second)]
+            await somebody_waits()
+            leaving = asyncio.create_task(acceptor.accept(impatient))
+            await asyncio.sleep(0)  # it is submitted
+            leaving.cancel()
+        await asyncio.gather(*slow)
+
+    with_acceptor(database_url, one_leaves)
+    assert set(stored(database_url)) == {first.id, second.id}
 
 
 def test_one_bad_row_fails_alone(database_url: str, endpoint_id: UUID) -> None:
@@ -183,7 +258,7 @@ def test_connections_that_were_cut_while_idle_cost_no_request(database_url: str,
 def test_without_a_database_the_caller_is_told_in_bounded_time_and_is_then_dropped(
     monkeypatch: pytest.MonkeyPatch, database_url: str, endpoint_id: UUID
 ) -> None:
-    monkeypatch.setattr(accepting, "WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(waiting_room, "WAIT_SECONDS", 0.5)
 
     async def locked_out(acceptor: Acceptor) -> None:
         async with await psycopg.AsyncConnection.connect(database_url) as connection:
@@ -200,7 +275,7 @@ def test_without_a_database_the_caller_is_told_in_bounded_time_and_is_then_dropp
 
 def test_more_requests_than_may_wait_are_refused_at_once(monkeypatch: pytest.MonkeyPatch, endpoint_id: UUID) -> None:
     monkeypatch.setattr(accepting, "WAITING_LIMIT", 3)
-    monkeypatch.setattr(accepting, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(waiting_room, "WAIT_SECONDS", 0.2)
 
     async def main() -> list[object]:
         acceptor = Acceptor("postgresql://127.0.0.1:1/nowhere")

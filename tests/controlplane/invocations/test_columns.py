@@ -76,6 +76,24 @@ def test_identifiers_arrive_as_they_were(server: "psycopg.Connection[Any]") -> N
     assert read(server, columns.uuids(values), "uuid") == values
 
 
+def test_identifiers_that_are_written_out_arrive_as_they_were(server: "psycopg.Connection[Any]") -> None:
+    values = [uuid4() for _ in range(5)]
+    assert read(server, columns.written_uuids([str(value) for value in values]), "uuid") == values
+
+
+def test_what_is_no_identifier_is_refused_before_it_is_sent() -> None:
+    with pytest.raises(ValueError, match="hexadecimal"):
+        columns.written_uuid("no-uuid")
+
+
+@given(value=TEXTS, count=st.integers(1, 20), last=TEXTS)
+def test_a_column_of_the_same_text_throughout_arrives_as_it_was(
+    server: "psycopg.Connection[Any]", value: str, count: int, last: str
+) -> None:
+    for values in ([value] * count, [value] * count + [last]):
+        assert read(server, columns.texts(values), "varchar") == values
+
+
 def test_a_text_that_no_database_keeps_is_refused_by_the_server(server: "psycopg.Connection[Any]") -> None:
     with pytest.raises(psycopg.DataError):
         read(server, columns.texts(["no\x00"]), "varchar")

@@ -14,6 +14,7 @@ HOSTS = frozenset({"data.example.com"})
     [
         "s3://bucket/key",
         "s3://bucket/a/b//c?x=1#y",
+        's3://bucket/a b/{c}|"d"<e>\\f^g`h/%20/\u65e5\u672c',
         "https://data.example.com",
         "https://data.example.com/in?version=1",
         "https://DATA.example.com:443/in",
@@ -29,6 +30,8 @@ def test_an_object_in_the_store_or_on_an_allowed_host_may(location: str) -> None
         "s3://bucket",
         "s3://bucket/",
         "s3:///key",
+        "s3://bucket/a\tb",
+        "s3://bucket/a\x7fb",
         "http://data.example.com/in",
         "file:///etc/passwd",
         "https://data.example.com:80/in",

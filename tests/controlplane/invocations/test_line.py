@@ -13,6 +13,7 @@ import uvloop
 from controlplane.invocations import columns
 from controlplane.invocations import line as line_module
 from controlplane.invocations.line import Line, Row, Statement
+from tests.fakes.relay import Relay
 
 QUOTIENT = Statement("quotient", "SELECT %(a)s::int / %(b)s::int, %(a)s::int %% 10", a=columns.integer, b=columns.integer)
 LENGTH = Statement("length", "SELECT length(%(data)s::bytea)", data=columns.blob)
@@ -249,6 +250,31 @@ def test_wherever_a_connection_breaks_off_everybody_who_asked_is_told(loop: Call
             assert each == good or isinstance(each, psycopg.OperationalError)
     assert all(isinstance(each, psycopg.OperationalError) for each in found[0])
     assert not any(isinstance(each, psycopg.OperationalError) for each in found[-1])
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize("is_asked", [True, False], ids=["something is under way", "nothing is"])
+def test_a_killed_database_that_says_something_before_is_noticed_at_once(loop: Callable[[], Any], is_asked: bool) -> None:
+    """uvloop calls once for the words and the reset together, and never again."""
+    lost = asyncio.Event()
+
+    async def main() -> list[Row]:
+        with Relay(os.environ["HEADRACE_DATABASE_URL"]) as relay:
+            line = Line(relay.url, PID, SLEEP, lost=lost.set)
+            try:
+                await line.ask((PID, {}))
+                asked = [line.ask((SLEEP, {}))] * is_asked
+                relay.crash()  # before the loop looks
+                async with asyncio.timeout(10):
+                    failed = await asyncio.gather(*asked, return_exceptions=True)
+                    await lost.wait()
+                    assert [type(each) for each in failed] == [psycopg.OperationalError] * is_asked
+                    return await line.ask((PID, {}))
+            finally:
+                await line.close()
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        assert len(runner.run(main())) == 1
 
 
 def test_a_caller_that_goes_disturbs_nobody() -> None:

@@ -88,10 +88,12 @@ def test_the_answer_is_told_where_that_is_asked_for_and_it_is_small_enough() -> 
     assert len(body) == ANSWER_LIMIT_BYTES
     success = said(of_success(REQUEST, TALKATIVE, "", body), DONE)["responseBody"]
     assert (base64.b64decode(success["content"]), success["encoding"]) == (body, "BASE64")
-    assert "s3://out/b" in success["message"]
-    assert (
-        base64.b64decode(said(of_failure(REQUEST, TALKATIVE, "x", "", b"no"), BROKEN)["responseBody"]["content"]) == b"no"
-    )
+    assert success["message"] == "The whole answer is at s3://out/b."
+    failure = said(of_failure(REQUEST, TALKATIVE, "x", "", b"no"), BROKEN)["responseBody"]
+    assert base64.b64decode(failure["content"]) == b"no"
+    assert failure["message"] == "Why it failed is at s3://failed/c."  # in words, and not the whole of the answer
+    nowhere = said(of_failure(replace(REQUEST, failure_location=""), TALKATIVE, "x", "", b"no"), BROKEN)["responseBody"]
+    assert nowhere["message"] == "The answer is kept nowhere else."
     for answer in (body + b"x", None):
         assert "responseBody" not in said(of_success(REQUEST, TALKATIVE, "", answer), DONE)
 

@@ -26,6 +26,15 @@ def test_a_story_begins_with_the_acceptance_and_keeps_its_order() -> None:
     assert told[2].sentence == "It went back into the queue: no answer."
 
 
+def test_a_cancellation_is_said_by_whom_and_then_told() -> None:
+    told = timeline.tell(START, [[AT, "cancelled", 1, "by key AKID"], [AT, "claimed", 2, ""], [AT, "cancelled", 2, ""]])
+    assert [step.sentence for step in told[1:]] == [
+        "It was cancelled by key AKID.",
+        "A worker took it to tell its outcome.",
+        "Its cancellation was told.",
+    ]
+
+
 @given(st.lists(st.recursive(st.none() | st.text() | st.integers(), lambda inner: st.lists(inner, max_size=5)), max_size=9))
 def test_what_cannot_be_read_is_left_out_and_never_raises(steps: list[object]) -> None:
     assert timeline.tell(START, steps)[0].step == "accepted"  # type: ignore[arg-type]

@@ -5,12 +5,12 @@ import os
 from typing import Any
 from uuid import uuid4
 
-import boto3
 import pytest
 from botocore.config import Config
 from django.conf import settings
 
 from controlplane.invocations.models import AsyncInvocation
+from tests import aws
 from tests.controlplane.invocations.letters import endpoint, letter
 from tests.controlplane.rest.conftest import OTHER_ACCOUNT, Ask
 from tests.workers.plane import Plane
@@ -30,7 +30,7 @@ def store() -> Any:
     """The store as its owner sees it."""
     plane = settings.HEADRACE
     path = Config(s3={"addressing_style": "path"})
-    return boto3.client("s3", endpoint_url=plane.s3_endpoint_url, region_name=plane.region, config=path)
+    return aws.client("s3", endpoint_url=plane.s3_endpoint_url, region_name=plane.region, config=path)
 
 
 def answered(plane: Plane, bucket: str, body: bytes, content_type: str = "text/html") -> AsyncInvocation:

@@ -14,7 +14,8 @@ from controlplane.core import clock
 from controlplane.routing.upstream import Timeouts, UpstreamClient, UpstreamRequest
 
 REFERENCE = Path(__file__).parents[3] / "deploy" / "images" / "reference" / "server.py"
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 30.0
+START_SECONDS = 120.0
 QUICK = Timeouts(connect=1.0, response=5.0)
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -41,7 +42,7 @@ def reference_container() -> Iterator[str]:
 
 
 def _wait_for(port: int) -> None:
-    deadline, pause = clock.monotonic() + PATIENCE_SECONDS, threading.Event()
+    deadline, pause = clock.monotonic() + START_SECONDS, threading.Event()
     while clock.monotonic() < deadline:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()

@@ -58,7 +58,7 @@ def all_at_once(endpoint_ids: Iterable[UUID]) -> None:
 
     def work(endpoint_id: UUID) -> None:
         try:
-            start.wait(10)
+            start.wait(30)
             reconcile(endpoint_id)
         finally:
             connection.close()

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
-import boto3
 from django.conf import settings
 from django.db import connection
 from psycopg.types.json import Jsonb
@@ -23,6 +22,7 @@ from controlplane.metrics import store
 from controlplane.routing.models import RoutingSnapshot
 from controlplane.routing.table import AsyncInference, Route, Target, VariantRoute, encode
 from controlplane.routing.upstream import UpstreamClient
+from tests import aws
 from tests.controlplane.gateway.site import Container
 from tests.controlplane.invocations.letters import endpoint
 from tests.engines_plugin import ACCOUNT
@@ -56,7 +56,7 @@ def database_url() -> str:
 
 def s3() -> Any:
     """A client of the store, with the bucket of these tests."""
-    client = boto3.client("s3", endpoint_url=settings.HEADRACE.s3_endpoint_url, region_name="us-east-1")
+    client = aws.client("s3", endpoint_url=settings.HEADRACE.s3_endpoint_url, region_name="us-east-1")
     if BUCKET not in [bucket["Name"] for bucket in client.list_buckets()["Buckets"]]:
         client.create_bucket(Bucket=BUCKET)
     return client

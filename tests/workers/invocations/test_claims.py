@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from controlplane.invocations.models import AsyncInvocation
-from controlplane.routing.table import Route, Target, decode
+from controlplane.routing.table import AsyncInference, Route, Target, VariantRoute, decode
 from tests.workers.invocations.site import bench, do, instance_at, queue_up, route_of
 from workers.invocations.leased import Leased
 from workers.invocations.plan import DEFAULT_CONCURRENCY
@@ -95,6 +95,48 @@ def test_while_two_revisions_share_the_calls_slots_are_filled_by_their_shares() 
     by_place = places(found)
     assert set(by_place) == {instance_at(FIRST), instance_at(SECOND)}
     assert by_place[instance_at(FIRST)] > by_place[instance_at(SECOND)] > 0  # 12 expected: 1 in 10^6 runs has none
+
+
+def two_variants(first: float, second: float) -> Route:
+    """An endpoint of two variants with these weights, and an instance each."""
+    one = replace(route(FIRST).variants[0], weight=first)
+    other = VariantRoute("other", second, "RANDOM", (Target(str(instance_at(SECOND)), SECOND, "ml.m5.large", False),))
+    return replace(route(most=1000), variants=(one, other))
+
+
+def test_of_two_variants_each_gets_its_share_of_the_weights() -> None:
+    (found,) = claimed(60, two_variants(4.0, 1.0), limit=60)
+    by_place = places(found)
+    assert by_place[instance_at(FIRST)] > by_place[instance_at(SECOND)] > 0  # 12 expected: 1 in 10^6 runs has none
+    assert {each.variant_name for each in found if each.instance_id == instance_at(SECOND)} == {"other"}
+
+
+def test_a_variant_whose_slots_are_full_leaves_the_others_to_take_what_there_is() -> None:
+    (found,) = claimed(10, replace(two_variants(1000.0, 1.0), async_inference=AsyncInference("s3://b/out", "", 2)))
+    assert places(found) == {instance_at(FIRST): 2, instance_at(SECOND): 2}
+
+
+def test_a_variant_of_weight_0_gets_nothing_even_if_no_other_can_be_reached() -> None:
+    found = claimed(10, two_variants(0.0, 1.0), two_variants(1.0, 0.0), limit=5, shunned=[instance_at(SECOND)])
+    assert [places(each) for each in found] == [{instance_at(SECOND): 5}, {instance_at(FIRST): 5}]
+
+
+def test_a_variant_of_weight_0_does_not_stand_in_for_one_that_has_no_instance_yet() -> None:
+    both = two_variants(1.0, 0.0)
+    launching = replace(both.variants[0], targets=())
+    old = replace(both.variants[0], share=0.0)
+    found = claimed(
+        5, replace(both, variants=(launching, both.variants[1])), replace(both, variants=(old, both.variants[1]))
+    )
+    assert [places(each) for each in found] == [{}, {instance_at(SECOND): 5}]  # of the old revision nothing is left
+
+
+def test_where_every_weight_is_0_and_where_there_is_one_variant_nobody_waits_for_a_weight() -> None:
+    (found,) = claimed(60, two_variants(0.0, 0.0), limit=60)
+    assert set(places(found)) == {instance_at(FIRST), instance_at(SECOND)}
+    alone = replace(route(FIRST).variants[0], weight=0.0)
+    (found,) = claimed(3, replace(route(most=9), variants=(alone,)))
+    assert places(found) == {instance_at(FIRST): 3}
 
 
 def test_an_instance_that_could_not_be_reached_gets_nothing_while_there_is_another_however_full_that_one_is() -> None:

@@ -10,7 +10,7 @@ from django.conf import settings
 from controlplane.core import clock
 from controlplane.core.clock import CarriedClock, SystemClock
 from controlplane.invocations.models import AsyncInvocation
-from controlplane.observability import heartbeats
+from controlplane.observability.models import Heartbeat
 from tests.controlplane.gateway.site import Container, wait_for
 from tests.fakes.clock import WrongClock
 from tests.workers.invocations.site import database_url, queue_up, serve
@@ -31,7 +31,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[WrongClock], N
     def start(host: WrongClock) -> None:
         clock.use(CarriedClock(host))
         residents.start()
-        wait_for(lambda: "worker" in heartbeats.live_roles(SystemClock().now()))
+        wait_for(lambda: Heartbeat.objects.filter(role="worker").exists())
 
     yield start
     residents.stop()

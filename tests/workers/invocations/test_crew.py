@@ -135,7 +135,7 @@ def test_a_request_whose_lease_was_lost_is_stopped_and_the_others_go_on() -> Non
 
 def test_those_that_leave_without_an_outcome_are_abandoned_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crew_module, "GRACE_SECONDS", 0.0)
-    faults: dict[UUID, Exception] = {}
+    faults: dict[UUID, BaseException] = {}
 
     async def run(one: Leased, address: str, call: Call) -> None:
         if one.id in faults:
@@ -145,18 +145,19 @@ def test_those_that_leave_without_an_outcome_are_abandoned_and_no_others(monkeyp
 
     async def test() -> None:
         crew = Crew(run, Appetite(), lambda: None)
-        unwritten, failed, done, lost, late = (leased() for _ in range(5))
+        unwritten, failed, cancelled, done, lost, late = (leased() for _ in range(6))
         faults.update({unwritten.id: psycopg.OperationalError("away"), failed.id: ZeroDivisionError("a bug")})
-        for each in (unwritten, failed, done):
+        faults[cancelled.id] = asyncio.CancelledError("by what it waited for")
+        for each in (unwritten, failed, cancelled, done):
             crew.take(each, "", Call(0.0))
         for each in (lost, late):
             crew.take(each, "somewhere", Call(0.0))
         await shrunk(crew, 2)
-        assert [each.id for each in crew.abandoned] == [unwritten.id, failed.id]
+        assert [each.id for each in crew.abandoned] == [unwritten.id, failed.id, cancelled.id]
         crew.drop_lost({(late.id, late.lease_token)}, lambda each: False)
         await shrunk(crew, 1)
         await crew.let_end()
-        assert [each.id for each in crew.abandoned] == [unwritten.id, failed.id, late.id]
+        assert [each.id for each in crew.abandoned] == [unwritten.id, failed.id, cancelled.id, late.id]
         assert crew.size == 0
 
     asyncio.run(test())

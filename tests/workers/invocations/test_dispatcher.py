@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from django.conf import settings
 from django.db import connection
@@ -23,6 +24,7 @@ from tests.workers.outage import cut_connections
 from workers.invocations import crew, reach
 from workers.invocations.dispatcher import Dispatcher
 from workers.invocations.queue import LEASE_SECONDS
+from workers.invocations.rounds import Rounds
 from workers.residents import Residents
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -50,6 +52,13 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Any:
         each.stop()
 
 
+def listeners() -> int:
+    """How many workers hear what the others tell them."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN %'")
+        return int(cursor.fetchone()[0])
+
+
 def states(**which: Any) -> Counter[str]:
     return Counter(AsyncInvocation.objects.filter(**which).values_list("state", flat=True))
 
@@ -64,7 +73,7 @@ def test_a_long_queue_of_long_requests_keeps_nobody_else_waiting(
     worker()
     wait_for(lambda: states(endpoint_id=hog)["running"] >= 250)
     row = queue_up(b"quick", endpoint_id=other, endpoint_name="other")
-    wait_for(lambda: states(endpoint_id=other)["completed"] == 1, 10)
+    wait_for(lambda: states(endpoint_id=other)["completed"] == 1)
     assert object_at(row.output_location) == b"quick"
     assert states(endpoint_id=hog)["queued"] > 100
 
@@ -113,10 +122,11 @@ def test_a_request_whose_instance_cannot_be_reached_goes_to_another_and_so_do_th
     endpoint_id = serve("half", dead, model, max_concurrent=1)
     worker()
     worker()
+    wait_for(lambda: listeners() == 2)
     claimed = []
     for done in range(1, 4):
         row = queue_up(endpoint_id=endpoint_id)
-        wait_for(lambda done=done: states(endpoint_id=endpoint_id)["completed"] == done, 10)
+        wait_for(lambda done=done: states(endpoint_id=endpoint_id)["completed"] == done)
         row.refresh_from_db()
         claimed.append([detail for _, step, _, detail in row.timeline if step == "claimed"])
         assert row.attempts == 1
@@ -175,7 +185,7 @@ def test_failures_without_a_model_are_told_in_places_of_their_own(
     other = serve("other", containers("model"))
     queue_up(endpoint_id=other)
     worker()
-    wait_for(lambda: states(endpoint_id=other)["completed"] == 1, 10)
+    wait_for(lambda: states(endpoint_id=other)["completed"] == 1)
     wait_for(lambda: states(endpoint_id=gone)["failed"] == 300, 30)
 
 
@@ -193,7 +203,7 @@ def test_a_call_that_runs_while_the_database_is_started_anew_is_made_once(
     row.refresh_from_db()
     assert (row.attempts, len(model.received()), object_at(row.output_location)) == (1, 1, b"hello")
     again = queue_up(b"again", endpoint_id=endpoint_id)
-    wait_for(lambda: object_at(again.output_location) == b"again", 10)
+    wait_for(lambda: object_at(again.output_location) == b"again")
 
 
 def test_a_dispatcher_that_is_stopped_gives_back_what_it_could_not_end(
@@ -215,7 +225,7 @@ def test_a_dispatcher_that_is_stopped_ends(worker: Callable[[], None]) -> None:
         running = asyncio.create_task(dispatcher.run())
         await asyncio.wait([running], timeout=0.2)
         dispatcher.stop()
-        await asyncio.wait_for(running, 10)
+        await asyncio.wait_for(running, 30)
 
     asyncio.run(work())
 
@@ -228,17 +238,51 @@ def test_a_round_that_fails_is_followed_by_the_next_one(
 ) -> None:
     """Whatever the fault is: a worker that claims nothing any more, and says nothing of it, keeps everybody waiting."""
     faults = [RuntimeError("a fault of the dispatcher itself")]
-    scan = Dispatcher._scan
+    scan = Rounds._scan
 
-    async def scanned(self: Dispatcher) -> None:
+    async def scanned(self: Rounds) -> None:
         if faults:
             raise faults.pop()
         await scan(self)
 
-    monkeypatch.setattr(Dispatcher, "_scan", scanned)
+    monkeypatch.setattr(Rounds, "_scan", scanned)
     endpoint_id = serve("stumbling", containers("model"))
     row = queue_up(b"all the same", endpoint_id=endpoint_id, endpoint_name="stumbling")
     worker()
     wait_for(lambda: states(endpoint_id=endpoint_id)["completed"] == 1)
     assert object_at(row.output_location) == b"all the same"
     assert "a fault of the dispatcher itself" in caplog.text
+
+
+def test_an_endpoint_whose_turn_somebody_holds_for_ever_keeps_no_other_waiting(
+    worker: Callable[[], None], containers: Callable[[str], Container], caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a worker does that was stopped in the middle of an answer, until its connection is given up."""
+    model = containers("model")
+    held, free = serve("held", model), serve("free", model)
+    with psycopg.connect(database_url()) as frozen:
+        frozen.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s::uuid::text, 0))", [held])
+        queue_up(endpoint_id=held, endpoint_name="held")
+        worker()
+        wait_for(lambda: f"nothing can be claimed from endpoint {held}" in caplog.text, 10)
+        queue_up(endpoint_id=free, endpoint_name="free")
+        wait_for(lambda: states(endpoint_id=free)["completed"] == 1, 5)
+        assert states(endpoint_id=held)["queued"] == 1
+    wait_for(lambda: states(endpoint_id=held)["completed"] == 1, 15)
+
+
+def test_what_is_claimed_and_cannot_be_run_is_given_back_and_keeps_no_other_waiting(
+    worker: Callable[[], None], containers: Callable[[str], Container]
+) -> None:
+    """By a routing document that cannot be read, say."""
+    model = containers("model")
+    broken, sound = serve("broken", model), serve("sound", model)
+    snapshot = RoutingSnapshot.objects.get(endpoint_id=broken)
+    del snapshot.document["status"]
+    snapshot.save(update_fields=["document"])
+    row = queue_up(endpoint_id=broken, endpoint_name="broken")
+    worker()
+    wait_for(lambda: AsyncInvocation.objects.get(pk=row.pk).attempts >= 1)
+    queue_up(endpoint_id=sound, endpoint_name="sound")
+    wait_for(lambda: states(endpoint_id=sound)["completed"] == 1, 10)
+    wait_for(lambda: AsyncInvocation.objects.get(pk=row.pk).state != "running", LEASE_SECONDS - 5)

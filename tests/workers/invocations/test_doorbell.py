@@ -9,7 +9,9 @@ import psycopg
 import pytest
 import uvloop
 
+from controlplane.core.keep_going import keep_going
 from tests.controlplane.routing.peers import until
+from tests.fakes.relay import Relay
 from tests.workers.invocations.site import database_url
 from workers.invocations import doorbell
 from workers.invocations.doorbell import Doorbell
@@ -25,12 +27,12 @@ CUT = (
 )
 
 
-def listening(work: Callable[[list[str]], Coroutine[Any, Any, None]]) -> None:
+def listening(work: Callable[[list[str]], Coroutine[Any, Any, None]], url: str = "") -> None:
     """Do this, on the loop that workers have, while what is heard is written down."""
 
     async def main() -> None:
         heard: list[str] = []
-        ringing = asyncio.create_task(Doorbell(database_url(), CHANNEL, heard.append).run())
+        ringing = asyncio.create_task(Doorbell(url or database_url(), CHANNEL, heard.append).run())
         try:
             await until(lambda: heard == [""])
             await work(heard)
@@ -69,6 +71,45 @@ def test_after_a_lost_connection_it_listens_again_and_says_that_it_may_have_miss
         await until(lambda: heard == ["", "", "again"])
 
     listening(work)
+
+
+def test_a_killed_database_that_says_something_before_is_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop tells of the words and the reset together, and of nothing more."""
+    monkeypatch.setattr(doorbell, "AGAIN_SECONDS", 0.05)
+    with Relay(database_url()) as relay:
+
+        async def work(heard: list[str]) -> None:
+            relay.crash()  # before the loop looks
+            await until(lambda: heard == ["", ""])
+            execute(f"NOTIFY {CHANNEL}, 'again'")
+            await until(lambda: heard == ["", "", "again"])
+
+        listening(work, relay.url)
+
+
+def test_a_notice_that_cannot_be_understood_deafens_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody who may use the database may say anything there; the bell rings on."""
+    monkeypatch.setattr(doorbell, "AGAIN_SECONDS", 0.05)
+    heard: list[str] = []
+
+    def rung(notice: str) -> None:
+        if notice == "nonsense":
+            raise ValueError("not understood")
+        heard.append(notice)
+
+    async def main() -> None:
+        ringing = asyncio.create_task(keep_going(Doorbell(database_url(), CHANNEL, rung).run))
+        try:
+            await until(lambda: heard == [""])
+            execute(f"NOTIFY {CHANNEL}, 'nonsense'")
+            await until(lambda: heard == ["", ""])
+            execute(f"NOTIFY {CHANNEL}, 'again'")
+            await until(lambda: heard[2:] == ["again"])
+        finally:
+            ringing.cancel()
+            await asyncio.gather(ringing, return_exceptions=True)
+
+    uvloop.run(main())
 
 
 def test_after_a_lost_connection_others_that_get_its_socket_s_number_are_heard() -> None:

@@ -42,7 +42,7 @@ def test_a_host_that_drips_is_given_up_when_the_time_is_over(server: Payloads, i
     began = clock.monotonic()
     with pytest.raises(InputAway, match=r"within 0\.3 s"):
         do(inputs(server, 0.3).fetch(LOCATION, io.BytesIO()))
-    assert clock.monotonic() - began < 10
+    assert clock.monotonic() - began < 60
 
 
 def test_a_fetch_that_nobody_waits_for_any_more_ends_although_the_host_drips(server: Payloads) -> None:
@@ -58,7 +58,7 @@ def test_a_fetch_that_nobody_waits_for_any_more_ends_although_the_host_drips(ser
     do(give_up())
     ended = threading.Thread(target=fetching.host_threads.shutdown)
     ended.start()
-    ended.join(10)
+    ended.join(30)
     assert not ended.is_alive()
 
 

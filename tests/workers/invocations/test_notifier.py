@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
-import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
 from controlplane.core.ids import new_uuid
 from controlplane.invocations.models import AsyncNotification
+from tests import aws
 from tests.engines_plugin import ACCOUNT
 from tests.fakes.clock import FakeClock
 from tests.workers.invocations.site import bench, counts_of, do, queue_up
@@ -40,7 +40,7 @@ class Heard:
     def __init__(self, cloud: str, region: str = "us-east-1") -> None:
         name = new_uuid().hex
         parts: dict[str, Any] = {"endpoint_url": cloud, "region_name": region}
-        sns, self._sqs = boto3.client("sns", **parts), boto3.client("sqs", **parts)
+        sns, self._sqs = aws.client("sns", **parts), aws.client("sqs", **parts)
         self.topic = sns.create_topic(Name=name)["TopicArn"]
         self._queue = self._sqs.create_queue(QueueName=name)["QueueUrl"]
         arn = self._sqs.get_queue_attributes(QueueUrl=self._queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]

@@ -206,6 +206,7 @@ def test_a_cancelled_request_is_told_as_cancelled_and_never_run(model: Container
         "cancelled",
         "The request was cancelled by KEY.",
     )
+    assert [detail for _, step, _, detail in row.timeline if step == "cancelled"] == ["by KEY", ""]
     assert object_at(row.failure_location) == b"The request was cancelled by KEY."
     assert object_at(row.output_location) is None
     assert not AsyncPayload.objects.exists()

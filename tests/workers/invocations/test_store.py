@@ -7,11 +7,11 @@ from threading import Thread
 from typing import TypeVar
 from uuid import uuid4
 
-import boto3
 import pytest
 from django.conf import settings
 from moto.server import ThreadedMotoServer
 
+from tests import aws
 from tests.workers.invocations.site import BUCKET, do, object_at, s3
 from workers.invocations.store import PART_BYTES, Store, StoreAway, StoreMissing, StoreRefused, place_of
 
@@ -23,7 +23,7 @@ def cloud() -> Iterator[str]:
     server.start()
     _, port = server.get_host_and_port()
     url = f"http://127.0.0.1:{port}"
-    boto3.client("s3", endpoint_url=url).create_bucket(Bucket=BUCKET)
+    aws.client("s3", endpoint_url=url).create_bucket(Bucket=BUCKET)
     yield url
     server.stop()
 
@@ -60,7 +60,7 @@ def test_an_output_is_encrypted_with_the_key_that_is_named(cloud: str, body: byt
     location = f"s3://{BUCKET}/{uuid4().hex}"
     on(cloud, lambda store: store.put(location, body, "text/plain", uuid4(), "my-key"))
     bucket, key = place_of(location)
-    found = boto3.client("s3", endpoint_url=cloud).head_object(Bucket=bucket, Key=key)
+    found = aws.client("s3", endpoint_url=cloud).head_object(Bucket=bucket, Key=key)
     assert (found["ServerSideEncryption"], found["SSEKMSKeyId"]) == ("aws:kms", "my-key")
     assert found["ContentType"] == "text/plain"
 

@@ -104,6 +104,27 @@ def test_a_fault_of_the_work_is_everybodys_and_the_next_call_finds_it_mended() -
     on_a_loop(test)
 
 
+def test_work_that_breaks_its_promise_leaves_nobody_waiting() -> None:
+    """Too few results are a fault in the program, of which whoever waits must not hang."""
+
+    async def run() -> None:
+        async def work(items: Sequence[int]) -> list[int]:
+            await go.wait()
+            return list(items[1:] if 0 in items else items)
+
+        go = asyncio.Event()
+        together: Together[int, int] = Together(work, limit=3)
+        callers = [asyncio.create_task(together(item)) for item in (0, 1, 2)]
+        await asyncio.sleep(0)
+        go.set()
+        async with asyncio.timeout(10):
+            found = await asyncio.gather(*callers, return_exceptions=True)
+            assert [type(each) for each in found] == [ValueError] * 3
+            assert await together(7) == 7
+
+    asyncio.run(run())
+
+
 def test_a_caller_that_goes_away_spoils_nothing_for_the_others() -> None:
     async def test(work: Work, together: Together[int, int]) -> None:
         first, second = asyncio.create_task(together(0)), asyncio.create_task(together(1))

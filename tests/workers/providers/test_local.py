@@ -6,9 +6,9 @@ import sys
 import tarfile
 from pathlib import Path
 
-import boto3
 import pytest
 
+from tests import aws
 from tests.contract.waiting import child_of, wait
 from workers.providers.base import InstanceStatus, LaunchRequest, ProviderInstance, StartFailure
 from workers.providers.errors import ErrorKind, ProviderError
@@ -139,7 +139,7 @@ def _archive(members: dict[str, bytes]) -> bytes:
 @pytest.fixture(scope="module")
 def store() -> str:
     """A bucket with a good archive and an evil one."""
-    client = boto3.client("s3", endpoint_url=os.environ["HEADRACE_S3_ENDPOINT_URL"])
+    client = aws.client("s3", endpoint_url=os.environ["HEADRACE_S3_ENDPOINT_URL"])
     client.create_bucket(Bucket="models")
     client.put_object(Bucket="models", Key="good.tar.gz", Body=_archive({"weights": b"w"}))
     client.put_object(Bucket="models", Key="evil.tar.gz", Body=_archive({"../evil": b"w"}))

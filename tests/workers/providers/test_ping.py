@@ -75,9 +75,9 @@ def test_silence_is_sick_after_the_time_is_over() -> None:
 
 def test_one_byte_at_a_time_does_not_stretch_the_time() -> None:
     started = time.monotonic()
-    with container(*[b"H"] * 100, pause_seconds=0.05) as address:
+    with container(*[b"H"] * 1000, pause_seconds=0.05) as address:
         assert ping(address, 0.3) == Health(False, "/ping did not answer within 0.3 s")
-    assert time.monotonic() - started < 2.0
+    assert time.monotonic() - started < 25
 
 
 def test_nobody_there_is_sick() -> None:

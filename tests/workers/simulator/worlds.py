@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from workers.fleet import actions as do
-from workers.fleet.view import Endpoint, Stage
+from workers.fleet.view import WANTED, Endpoint, Stage
 from workers.simulator.engine import Simulation
-from workers.simulator.fleet import LIVE, Subject
+from workers.simulator.fleet import Subject
 from workers.simulator.ledger import Ledger
 from workers.simulator.report import Report, report
 from workers.simulator.scenario import (
@@ -67,7 +67,7 @@ class Checked(Simulation):
 
     def _rest(self, subject: Subject, decided: do.Plan, view: Endpoint) -> None:
         super()._rest(subject, decided, view)
-        rows = [machine.row for machine in subject.machines.values() if machine.row.stage in LIVE]
+        rows = [machine.row for machine in subject.machines.values() if machine.row.stage in WANTED]
         movers = [row for row in rows if row.replaces]
         staying = [row for row in rows if row.ends_at is None and row not in movers]
         assert len(staying) <= subject.desired_count, "never more than is wanted, beside what moves or is taken away"

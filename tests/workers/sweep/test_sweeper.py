@@ -24,7 +24,7 @@ class HangingProvider(SimulatedProvider):
     def list_owned(self, owner: str) -> list[ProviderInstance]:
         self.listings += 1
         self.is_listing.set()
-        self.let_go.wait(10)
+        self.let_go.wait(30)
         if self.fails:
             raise RuntimeError("nobody expected this")
         return super().list_owned(owner)
@@ -41,7 +41,7 @@ def hanging(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> HangingProvider:
 def test_whoever_starts_a_sweep_does_not_wait_for_it(plane: Plane, hanging: HangingProvider) -> None:
     sweeper = Sweeper()
     sweeper.start()
-    assert hanging.is_listing.wait(10)
+    assert hanging.is_listing.wait(30)
     sweeper.start()
     assert sweeper.sweeps == 1, "one sweep at a time"
     hanging.let_go.set()
@@ -54,7 +54,7 @@ def test_a_sweep_that_fails_does_not_end_the_sweeper(plane: Plane, hanging: Hang
     hanging.fails = True
     sweeper = Sweeper()
     sweeper.start()
-    assert hanging.is_listing.wait(10)
+    assert hanging.is_listing.wait(30)
     pause = threading.Event()
     while sweeper.sweeps == 1:
         sweeper.start()

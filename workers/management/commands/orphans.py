@@ -4,11 +4,12 @@ from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from controlplane.core import clock
 from controlplane.core.actor import SHELL, acting
 from controlplane.core.words import counted
+from controlplane.observability.line_command import LineCommand
 from controlplane.orphans import selectors, services
 from controlplane.orphans.models import Orphan, Sweep
 from workers.sweep import by_hand
@@ -17,7 +18,7 @@ from workers.sweep.adopt import CannotAdopt
 COLUMNS = ("id", "type", "zone", "age", "attempt", "endpoint", "USD/h", "USD so far", "state")
 
 
-class Command(BaseCommand):
+class Command(LineCommand):
     """Prints the report; with --kill, --adopt or --confirm an operator decides."""
 
     help = "Report the instances that carry this installation's name and that no endpoint has, with what they cost."
@@ -41,42 +42,43 @@ class Command(BaseCommand):
         elif options["confirm"]:
             with acting(SHELL):
                 confirmed = services.confirm_sweep(now)
-            self.stdout.write(f"Confirmed: the next sweep deals with {counted(confirmed, 'orphan')}.")
+            self.say(f"Confirmed: the next sweep deals with {counted(confirmed, 'orphan')}.")
         else:
             self._report(now, has_closed=options["all"])
 
     def _report(self, now: datetime, *, has_closed: bool) -> None:
         state = Sweep.objects.filter(pk=1).first()
         if state is not None and state.held_since is not None:
-            self.stdout.write(f"HELD BACK since {state.held_since:%Y-%m-%d %H:%M:%S}: {state.held_why}.")
-            self.stdout.write("Nothing is ended before `manage.py orphans --confirm`.\n")
+            self.say(f"HELD BACK since {state.held_since:%Y-%m-%d %H:%M:%S}: {state.held_why}.")
+            self.say("Nothing is ended before `manage.py orphans --confirm`.")
+            self.say()
         rows = selectors.orphans(has_closed=has_closed)
         if not rows:
-            self.stdout.write("No orphans.")
+            self.say("No orphans.")
             return
         self._table([_line(row, now) for row in rows])
         for row in rows:
-            self.stdout.write(f"  {row.provider_id}: {row.origin}. {row.reason}".rstrip(". ") + ".")
-        self.stdout.write(selectors.total(rows, now))
+            self.say(f"  {row.provider_id}: {row.origin}. {row.reason}".rstrip(". ") + ".")
+        self.say(selectors.total(rows, now))
 
     def _table(self, lines: list[tuple[str, ...]]) -> None:
         widths = [max(len(line[place]) for line in [COLUMNS, *lines]) for place in range(len(COLUMNS))]
         for line in [COLUMNS, *lines]:
             cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-            self.stdout.write("  ".join(cells).rstrip())
+            self.say("  ".join(cells).rstrip())
 
     def _dry_run(self) -> None:
         found = by_hand.preview(clock.now())
         if found is None:
             raise CommandError("The provider could not be asked; try again.")
         for line in found:
-            self.stdout.write(line)
-        self.stdout.write(f"{counted(len(found), 'suspect')}. Nothing was done.")
+            self.say(line)
+        self.say(f"{counted(len(found), 'suspect')}. Nothing was done.")
 
     def _by_hand(self, deed: Any, provider_id: str, now: datetime) -> None:
         try:
             with acting(SHELL):
-                self.stdout.write(deed(provider_id, now))
+                self.say(deed(provider_id, now))
         except (CannotAdopt, by_hand.CannotEnd) as error:
             raise CommandError(f"{error}.") from error
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from controlplane.core import clock
+from controlplane.core import clock, stacks
 from workers.schedule import Scheduler
 
 
@@ -19,4 +19,5 @@ class Command(BaseCommand):
         scheduler = Scheduler()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: scheduler.stop())
+        stacks.tell_when_asked()
         scheduler.run()

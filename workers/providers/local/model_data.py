@@ -26,7 +26,7 @@ CHUNK_BYTES = 1024 * 1024
 def fetch(url: str, directory: Path) -> None:
     """Download and unpack; raises ValueError for what is refused, and what boto3 and tarfile raise."""
     bucket, key = split_url(url)
-    client = boto3.client(
+    client = boto3.Session().client(
         "s3",
         endpoint_url=os.environ.get("HEADRACE_S3_ENDPOINT_URL") or None,
         region_name=os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1",

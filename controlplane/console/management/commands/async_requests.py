@@ -5,20 +5,23 @@ from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from controlplane.console.requests_named import request_named
 from controlplane.core import clock
 from controlplane.core.errors import ApiError
 from controlplane.core.words import counted
 from controlplane.invocations import search, services, timeline
 from controlplane.invocations.models import AsyncInvocation, FailureKind, InvocationState
 from controlplane.invocations.search import DEAD_STATES, PAGE_DEFAULT, PAGE_LIMIT, Filter
+from controlplane.observability.line_command import LineCommand
+
+ONE_REQUEST = "its id, or the InferenceId that the caller was answered with"
 
 
-class Command(BaseCommand):
+class Command(LineCommand):
     """Finds requests, tells what happened to one, counts dead letters by class, puts requests back, cancels them."""
 
     help = "Search asynchronous requests, show one step by step, count dead letters, redrive one or a class, cancel one."
@@ -36,7 +39,7 @@ class Command(BaseCommand):
         _add_filters(dead)
         _add_limit(dead, PAGE_DEFAULT, PAGE_LIMIT)
         back = deeds.add_parser("redrive", help="put back one failed or expired request, or a class of an endpoint's")
-        back.add_argument("--request", type=UUID, help="the one request; without it, name an endpoint")
+        back.add_argument("request", nargs="?", default="", help=f"{ONE_REQUEST}; without it, name an endpoint")
         _add_filters(back)
         _add_limit(back, services.REDRIVE_DEFAULT, services.REDRIVE_LIMIT)
         back.add_argument("--dry-run", action="store_true", help="count only")
@@ -45,7 +48,7 @@ class Command(BaseCommand):
         )
         cancelled = deeds.add_parser("cancel", help="cancel a request that waits or runs")
         for deed in (shown, cancelled):
-            deed.add_argument("request", type=UUID)
+            deed.add_argument("request", help=ONE_REQUEST)
         for deed in (found, shown, dead, back, cancelled):
             deed.add_argument("--account", default=settings.HEADRACE.account_id)
 
@@ -66,19 +69,19 @@ class Command(BaseCommand):
         which = _filter(options, tuple(state), inference_id)
         self._list(search.find(which, limit=limit, oldest_first=oldest_first))
 
-    def _show(self, *, request: UUID, account: str, **options: Any) -> None:
-        row = services.get_request(account, request)
+    def _show(self, *, request: str, account: str, **options: Any) -> None:
+        row = services.get_request(account, request_named(account, request))
         self._line(row)
-        self.stdout.write(
+        self.say(
             f"  endpoint {row.endpoint_name}, InferenceId {row.inference_id}, redriven {counted(row.redrives, 'time')}"
         )
-        self.stdout.write(f"  payload {row.input_location or 'inline'}, type {row.content_type or 'not given'}")
-        self.stdout.write(f"  output  {row.output_location}")
-        self.stdout.write(f"  failure {row.failure_location or 'none is written'}")
+        self.say(f"  payload {row.input_location or 'inline'}, type {row.content_type or 'not given'}")
+        self.say(f"  output  {row.output_location}")
+        self.say(f"  failure {row.failure_location or 'none is written'}")
         for step in timeline.tell(row.accepted_at, row.timeline):
-            self.stdout.write(f"  {_moment(step.at)}  attempt {step.attempt}  {step.step:9}  {step.sentence}")
+            self.say(f"  {_moment(step.at)}  attempt {step.attempt}  {step.step:9}  {step.sentence}")
         if timeline.has_gap(row.timeline):
-            self.stdout.write("  Steps of its middle may have been left out.")
+            self.say("  Steps of its middle may have been left out.")
 
     def _dead(self, *, limit: int, **options: Any) -> None:
         which = _filter(options, DEAD_STATES)
@@ -86,52 +89,54 @@ class Command(BaseCommand):
         for each in found:
             kind = each.failure_kind or "-"
             since = f"oldest accepted {_moment(each.oldest_at)}"
-            self.stdout.write(f"{each.endpoint_name:32} {each.state:8} {kind:20} {each.count:8}  {since}")
+            self.say(f"{each.endpoint_name:32} {each.state:8} {kind:20} {each.count:8}  {since}")
         if found:
-            self.stdout.write("")
+            self.say("")
         self._list(search.find(which, limit=limit, oldest_first=True))
 
     def _redrive(
         self,
         *,
-        request: UUID | None,
+        request: str,
         limit: int,
         dry_run: bool,
         time_to_live: timedelta | None,
         **options: Any,
     ) -> None:
         actor, now = _actor(), clock.now()
-        if (request is None) == (not options["endpoint"]):
-            raise CommandError("Name either one --request or an --endpoint.")
-        if request is not None:
+        if bool(request) == bool(options["endpoint"]):
+            raise CommandError("Name either one request or an --endpoint.")
+        if request:
             if dry_run:
                 raise CommandError("--dry-run counts a class; it says nothing of one request.")
-            services.redrive(options["account"], request, actor=actor, now=now, time_to_live=time_to_live)
-            self.stdout.write(f"Request {request} goes back into the queue.")
+            one = request_named(options["account"], request)
+            services.redrive(options["account"], one, actor=actor, now=now, time_to_live=time_to_live)
+            self.say(f"Request {one} goes back into the queue.")
             return
         done = services.redrive_class(
             _filter(options), limit=limit, actor=actor, now=now, time_to_live=time_to_live, dry_run=dry_run
         )
         verb = "would go" if dry_run else "go"
-        self.stdout.write(f"{done.redriven} of {counted(done.matching, 'dead letter')} {verb} back into the queue.")
+        self.say(f"{done.redriven} of {counted(done.matching, 'dead letter')} {verb} back into the queue.")
         if done.skipped:
-            self.stdout.write(f"{done.skipped} cannot: of an earlier endpoint of the name, or without their payload.")
+            self.say(f"{done.skipped} cannot: of an earlier endpoint of the name, or without their payload.")
 
-    def _cancel(self, *, request: UUID, account: str, **options: Any) -> None:
-        services.cancel(account, request, actor=_actor(), now=clock.now())
-        self.stdout.write(f"Request {request} is cancelled.")
+    def _cancel(self, *, request: str, account: str, **options: Any) -> None:
+        one = request_named(account, request)
+        services.cancel(account, one, actor=_actor(), now=clock.now())
+        self.say(f"Request {one} is cancelled.")
 
     def _list(self, page: search.Page) -> None:
         for row in page.rows:
             self._line(row)
         if not page.rows:
-            self.stdout.write("No request.")
+            self.say("No request.")
         if page.next_token is not None:
-            self.stdout.write("There are more: narrow the search, or raise --limit.")
+            self.say("There are more: narrow the search, or raise --limit.")
 
     def _line(self, row: AsyncInvocation) -> None:
         error = f"  {row.failure_kind}: {row.outcome_text}" if row.failure_kind else ""
-        self.stdout.write(f"{row.id}  {_moment(row.accepted_at)}  {row.endpoint_name}  {row.state}{error}")
+        self.say(f"{row.id}  {_moment(row.accepted_at)}  {row.endpoint_name}  {row.state}{error}")
 
 
 def _add_filters(parser: ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from controlplane.catalog.models import EndpointConfig
 from controlplane.catalog.selectors import get_endpoint_config
@@ -16,9 +16,10 @@ from controlplane.core.words import counted
 from controlplane.fleet import previews
 from controlplane.fleet.placement import Landing, Preview, VariantPreview
 from controlplane.fleet.preview_requests import checked_options, checked_variants
+from controlplane.observability.line_command import LineCommand
 
 
-class Command(BaseCommand):
+class Command(LineCommand):
     """Prints a preview; nothing is created, asked for or changed."""
 
     help = "Print where the instances of an endpoint would land if it were created now, at what cost, and why."
@@ -40,29 +41,29 @@ class Command(BaseCommand):
 
     def _print(self, found: Preview) -> None:
         if found.refusal:
-            self.stdout.write(f"CreateEndpoint would be refused: {found.refusal}")
+            self.say(f"CreateEndpoint would be refused: {found.refusal}")
         for variant in found.variants:
             self._print_variant(variant)
         if not found.would_serve:
-            self.stdout.write("It would not come into service.")
-        self.stdout.write(_sum(found))
-        self.stdout.write(_time(found))
+            self.say("It would not come into service.")
+        self.say(_sum(found))
+        self.say(_time(found))
         if found.seen_at is not None:
             age = (clock.now() - found.seen_at).total_seconds()
-            self.stdout.write(f"Free slots as of {age:.0f} s ago.")
+            self.say(f"Free slots as of {age:.0f} s ago.")
 
     def _print_variant(self, variant: VariantPreview) -> None:
         missing = f", {variant.missing} without a place" if variant.missing else ""
-        self.stdout.write(f"Variant {variant.name}: {counted(variant.wanted, 'instance')} wanted{missing}")
+        self.say(f"Variant {variant.name}: {counted(variant.wanted, 'instance')} wanted{missing}")
         for sentence in variant.story:
-            self.stdout.write(f"  {sentence}")
+            self.say(f"  {sentence}")
         for rung in variant.ladder:
             offering = rung.offering
             price = "no price" if offering.hourly_price is None else f"{offering.hourly_price:.3f} USD/h"
             place = f"priority {offering.pool.priority}  {offering.pool.instance_type:24} {offering.zone} {offering.market}"
-            self.stdout.write(f"    {place}  {price}  {rung.standing}{'  ' + rung.why if rung.why else ''}")
+            self.say(f"    {place}  {price}  {rung.standing}{'  ' + rung.why if rung.why else ''}")
         for landing in variant.landings:
-            self.stdout.write(f"  {_history(landing)}")
+            self.say(f"  {_history(landing)}")
 
 
 def _stored(account: str, name: str) -> EndpointConfig:

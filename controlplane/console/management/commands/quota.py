@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from controlplane.auth.models import Account
 from controlplane.catalog import limits, quotas
 from controlplane.catalog.instance_types import known_instance_types
+from controlplane.core import clock
 from controlplane.core.actor import SHELL, acting
 from controlplane.core.words import counted
 from controlplane.endpoints.usage import usage_of
@@ -40,13 +41,13 @@ class Command(BaseCommand):
     def _drop(self, account: str, name: str | None) -> None:
         if name is None:
             raise CommandError("Name the quota to drop.")
-        if not limits.drop_limit(account, name):
+        if not limits.drop_limit(account, name, now=clock.now()):
             raise CommandError(f"Account {account} has no quota of its own for {name!r}.")
 
     def _set(self, account: str, name: str, limit: int) -> None:
         if limit < 0:
             raise CommandError("A quota is a number of instances, 0 or more.")
-        limits.set_limit(account, name, limit)
+        limits.set_limit(account, name, limit, now=clock.now())
 
     def _print(self, account: str, name: str | None) -> None:
         found = limits.limits_of(account)

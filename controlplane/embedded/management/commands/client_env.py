@@ -8,8 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-WRITTEN_BY_UP = "environment.json"
-"""See `embedded.kept.write_environment`."""
+from controlplane.embedded.kept import ENVIRONMENT_FILE
 
 
 class Command(BaseCommand):
@@ -19,7 +18,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
-        path = Path(os.environ.get("HEADRACE_DATA_DIR") or ".headrace") / WRITTEN_BY_UP
+        path = Path(os.environ.get("HEADRACE_DATA_DIR") or ".headrace") / ENVIRONMENT_FILE
         try:
             env = json.loads(path.read_text())
         except FileNotFoundError as error:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from tests import aws
 from tests.workers.providers.ec2.site import request_for
 from workers.providers.base import InstanceStatus
 from workers.providers.ec2.provider import Ec2Provider
@@ -34,8 +34,7 @@ def ec2(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A client of the operator's own."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "anybody")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "anything")
-    # A session of its own: the default one would keep these keys for the tests that come after.
-    return boto3.session.Session().client("ec2", region_name=REGION, endpoint_url=moto_url)
+    return aws.client("ec2", region_name=REGION, endpoint_url=moto_url)
 
 
 @pytest.fixture

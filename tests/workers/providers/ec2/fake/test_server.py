@@ -26,7 +26,7 @@ def order(fake: FakeEc2, route: str, what: Any) -> int:
     """Turn something by HTTP; the status."""
     request = urllib.request.Request(fake.url + route, json.dumps(what).encode())
     try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:
@@ -84,7 +84,7 @@ def test_an_order_that_makes_no_sense_is_refused(fake: FakeEc2, route: str, what
 def test_the_journal_tells_every_call_and_its_result(fake: FakeEc2, provider: Ec2Provider) -> None:
     fake.world.set_capacity(EC2_TYPE, 0)
     kind_of_launch(provider)
-    with urllib.request.urlopen(f"{fake.url}/calls", timeout=5) as answer:
+    with urllib.request.urlopen(f"{fake.url}/calls", timeout=30) as answer:
         found = json.load(answer)
     assert [(call["action"], call["instance_type"], call["result"]) for call in found] == [
         ("RunInstances", EC2_TYPE, "InsufficientInstanceCapacity")
@@ -135,7 +135,7 @@ def test_a_machine_answers_a_call_with_its_body(machines: FakeEc2, tmp_path: Pat
     provider = Ec2Provider(tmp_path, env_of(machines, PORT=str(machines.machine_port)))
     launched = provider.launch(request_for())
     request = urllib.request.Request(f"http://{launched.address}/invocations", b"hello")
-    with urllib.request.urlopen(request, timeout=5) as answer:
+    with urllib.request.urlopen(request, timeout=30) as answer:
         assert answer.read() == b"hello"
 
 
