@@ -6,6 +6,7 @@ A Headrace's folder goes with it, so that whatever is to be said of one is kept 
 """
 
 import json
+import re
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,8 @@ LINES = 60
 
 WIDTH = 300
 """Of each line, so many characters."""
+
+_SECRET = re.compile(r"(SECRET_ACCESS_KEY=|password )[^\s)]+")
 
 _QUEUE = {
     "requests": """SELECT endpoint_name, state, count(*), min(due_at), min(lease_expires_at), max(attempts)
@@ -60,9 +63,9 @@ def sections(stack: "Stack") -> Iterator[Section]:
 
 
 def tail(log: Path) -> str:
-    """The last lines of a log."""
+    """The last lines of a log, without the secrets that an installation tells whoever starts it."""
     with open(log, encoding="utf-8", errors="replace") as lines:
-        return "\n".join(line.rstrip()[:WIDTH] for line in deque(lines, LINES))
+        return "\n".join(_SECRET.sub(r"\1***", line.rstrip()[:WIDTH]) for line in deque(lines, LINES))
 
 
 def _queue(stack: "Stack") -> str:

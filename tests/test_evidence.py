@@ -49,6 +49,12 @@ def test_of_a_log_its_end_is_told(folder: Path) -> None:
     assert (len(told), told[0], told[-1]) == (LINES, f"line {1000 - LINES}", "line 999")
 
 
+def test_secrets_are_not_told(folder: Path) -> None:
+    log = folder / "up.log"
+    log.write_text("  export AWS_SECRET_ACCESS_KEY=abc/123\n  console  http://host/  (user admin, password s3cret)\n")
+    assert tail(log) == "  export AWS_SECRET_ACCESS_KEY=***\n  console  http://host/  (user admin, password ***)"
+
+
 def test_each_log_is_told_and_a_queue_that_cannot_be_asked_too(folder: Path) -> None:
     told = dict(sections(Stack(folder)))
     assert [title.rpartition(" ")[2] for title in told] == ["queue", "worker.log", "up.log"]

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -39,14 +40,18 @@ def processes_of(stack: Stack) -> list[int]:
 
 
 def kill_everything(stack: Stack) -> int:
-    """Kill -9 the supervisor, that it starts nothing again, and then all the others; returns how many these were."""
+    """Kill -9 the supervisor, that it starts nothing again, and then all the others; returns how many there were.
+
+    What a killed one has started may be gone before its turn comes.
+    """
     assert stack._process is not None
     stack._process.kill()
     stack._process.wait()
-    killed = processes_of(stack)
-    for process_id in killed:
-        os.kill(process_id, signal.SIGKILL)
-    return len(killed)
+    left = processes_of(stack)
+    for process_id in left:
+        with suppress(ProcessLookupError):
+            os.kill(process_id, signal.SIGKILL)
+    return len(left)
 
 
 def test_what_was_accepted_outlives_the_death_of_everything_a_moment_later(stack: Stack, journal: Path) -> None:
