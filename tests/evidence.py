@@ -45,7 +45,8 @@ _stopped: list[Section] = []
 
 def began(stack: "Stack") -> None:
     """This Headrace is being started: what fails from here on may be its doing."""
-    _running.append(stack)
+    if stack not in _running:
+        _running.append(stack)
 
 
 def ends(stack: "Stack") -> None:

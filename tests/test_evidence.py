@@ -1,6 +1,5 @@
 """Reports of failed tests: what the Headraces that ran had to say is in them."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,13 +34,14 @@ def test_fails_without_one():
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """Of a Headrace that has said something in its logs."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of a Headrace that has said something in its logs; of those that run for other tests nothing is known."""
+    monkeypatch.setattr(evidence, "_running", [])
+    monkeypatch.setattr(evidence, "_stopped", [])
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "worker.log").write_text("".join(f"line {number}\n" for number in range(1000)))
     (tmp_path / "up.log").write_text("starting the engines\n")
-    yield tmp_path
-    evidence._running.clear()
+    return tmp_path
 
 
 def test_of_a_log_its_end_is_told(folder: Path) -> None:

@@ -3,7 +3,7 @@
     it moves ----> looked at again
        |  LOOKS times nothing has moved
        v
-    where everything stands is written to the log ----> the process ends, and whoever started it starts the next
+    the process is asked to end ----> where everything stands is written to the log; whoever started it starts the next
 
 Every wait of the dispatcher has a bound, and rounds outlive their faults; this is for the wait and the fault of which
 nobody thought. A worker that stands still would keep what it has leased, and everybody who waits for it, for ever.
@@ -73,14 +73,14 @@ class Watch:
         stillness = Stillness()
         while not self._over.wait(LOOK_SECONDS):
             if stillness.is_still(self._watched.moves):
-                log.critical("the dispatcher stands still, and this worker ends:\n%s", stacks.everything(self._loop))
-                self._end()
+                self._end()  # first: what it stands still at may be the log
+                stacks.tell("the dispatcher stands still, and this worker ends", self._loop)
                 return
 
 
 def end_process() -> None:
     """Ask this process to end as whoever runs it would, and end it if it does not."""
-    os.kill(os.getpid(), signal.SIGTERM)
     last = threading.Timer(GRACE_SECONDS, os._exit, [1])
     last.daemon = True
     last.start()
+    os.kill(os.getpid(), signal.SIGTERM)

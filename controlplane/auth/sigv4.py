@@ -300,7 +300,10 @@ def _canonical_headers(request: SignedRequest, signed: tuple[str, ...]) -> str:
     if request.is_single:
         first = request.first
         return "".join([f"{name}:{_folded(first.get(name, ''))}\n" for name in signed])
-    values = {name: [_folded(value) for given, value in request.headers if given == name] for name in signed}
+    values: dict[str, list[str]] = {name: [] for name in signed}
+    for name, value in request.headers:
+        if name in values:
+            values[name].append(_folded(value))
     return "".join([f"{name}:{','.join(values[name])}\n" for name in signed])
 
 

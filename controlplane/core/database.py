@@ -13,6 +13,7 @@ message, which poolers refuse to take them in.
 import asyncio
 import select
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -41,9 +42,13 @@ _SESSION = {
     "lock_timeout": f"{LOCK_SECONDS}s",
     "statement_timeout": f"{ANSWER_SECONDS:g}s",
     "idle_in_transaction_session_timeout": f"{ANSWER_SECONDS:g}s",
-    "client_connection_check_interval": "5s",
     "tcp_user_timeout": "20s",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
 }
+_CHECK_CLIENT = "SELECT set_config('client_connection_check_interval', '5s', false)"
+"""Apart: a server whose system cannot look refuses it."""
 
 T = TypeVar("T")
 
@@ -79,6 +84,8 @@ async def begin_session(connection: AsyncConnection[Any]) -> None:
         " JOIN pg_settings USING (name)",
         [list(_SESSION), list(_SESSION.values())],
     )
+    with suppress(psycopg.DataError):
+        await connection.execute(_CHECK_CLIENT)
 
 
 def pool(database_url: str, *, min_size: int, max_size: int, timeout: float = 30.0) -> AsyncConnectionPool:

@@ -27,7 +27,13 @@ def _running_loop() -> Loop:
 
 def tell_when_asked(loop: Callable[[], Loop] = _running_loop) -> None:
     """From now on SIGUSR1 has it written to the log; `loop` gives the loop of interest. For the main thread."""
-    signal.signal(signal.SIGUSR1, lambda *_: log.warning("asked where everything is:\n%s", everything(loop())))
+    signal.signal(signal.SIGUSR1, lambda *_: tell("asked where everything is", loop()))
+
+
+def tell(why: str, loop: Loop = None) -> None:
+    """Write to the log `why`, and where everything is: line by line, since a record is one line."""
+    for line in (f"{why}:", *everything(loop).splitlines(), "that is everything"):
+        log.warning("%s", line)
 
 
 def everything(loop: Loop = None) -> str:

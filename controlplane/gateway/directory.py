@@ -19,7 +19,7 @@ import psycopg
 from psycopg import AsyncConnection, Notify
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from controlplane.core import clock
+from controlplane.core import clock, database
 from controlplane.core.errors import ServiceUnavailable
 from controlplane.gateway.keys import KeyRing
 from controlplane.gateway.tokens import TokenRing
@@ -54,6 +54,7 @@ class Directory:
         self._fresh_at: float | None = None
         self._keys_asked_at = float("-inf")
         self._next_asking: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
         self.keys = KeyRing(secret_key)
         self.tokens = TokenRing()
         self.table = Table()
@@ -103,11 +104,12 @@ class Directory:
         self._swap()
 
     async def _follow(self) -> None:
-        connection = await AsyncConnection.connect(self._database_url, autocommit=True, connect_timeout=5)
+        connection = await database.connect(self._database_url)
         async with connection:
             await connection.execute(f"LISTEN {CHANNEL}")
-            async with asyncio.timeout(QUERY_SECONDS):
-                await self._pool.check()  # what cut this connection has cut the pool's idle ones as well
+            # What cut this connection has cut the pool's idle ones as well. Not cancelled: `check` would not heed that.
+            self._checking = asyncio.create_task(self._pool.check())
+            await asyncio.wait([self._checking], timeout=QUERY_SECONDS)
             # It may be another database now, a standby or a restored backup, where these numbers name other documents.
             self._revisions = dict.fromkeys(self._revisions, 0)
             while True:

@@ -111,6 +111,8 @@ class Acceptor:
 
     async def close(self) -> None:
         """Close them; what is being stored may be stored all the same."""
+        if self._gathering is not None:
+            self._gathering.cancel()
         for line in self._lines:
             await line.close()
 

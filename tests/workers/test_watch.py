@@ -72,8 +72,8 @@ def test_a_worker_whose_dispatcher_is_no_more_ends(
 ) -> None:
     monkeypatch.setattr(Rounds, "work", work)
     resident.start()
-    assert ended.wait(10)
-    assert said in caplog.text
+    assert ended.wait(30)
+    wait_for(lambda: said in caplog.text)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -81,6 +81,7 @@ def test_a_dispatcher_that_has_nothing_to_do_moves_all_the_same(
     resident: Residents, ended: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "LOOKS", LOOKS)
+    monkeypatch.setattr(watch, "LOOK_SECONDS", 1.0)
     resident.start()
     seen = set[int]()
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from math import inf
 from uuid import UUID
 
-import psycopg
 from psycopg import DataError, IntegrityError, InternalError, ProgrammingError
-from psycopg.errors import LockNotAvailable
+from psycopg.errors import LockNotAvailable, ReadOnlySqlTransaction
 from psycopg_pool import AsyncConnectionPool
 
 from controlplane.core import clock
@@ -124,18 +123,22 @@ class Rounds:
         earlier attempt decided.
         """
         await self.give_back()
+        self.moves += 1
         await self.queue.reclaim(RECLAIM_BATCH)
         for claim in (self.queue.claim_expired, self.queue.claim_decided):
+            self.moves += 1
             if room := self.crew.room_to_tell:
                 self.crew.tell(await claim(room))
 
     async def _keep_leases(self) -> None:
         """Renew what runs here; what was lost meanwhile is somebody else's and stops."""
+        self.moves += 1
         if self._timetable.is_renewal_due(running=self.crew.size, now=clock.monotonic()):
             self.crew.drop_lost(await self.ledger.renew(self.crew.leases), self.ledger.is_ending)
 
     async def _serve(self, waiting: Waiting) -> None:
         """Claim from one endpoint; of one that is gone, what can be told."""
+        self.moves += 1
         if not waiting.is_gone:
             await self._claim(waiting.endpoint_id)
         elif room := self.crew.room_to_tell:
@@ -152,6 +155,8 @@ class Rounds:
             return
         try:
             claimed = await self._claimed(endpoint_id, request_id, room)
+        except ReadOnlySqlTransaction:  # of a standby, which says nothing of the claim
+            raise
         except REFUSALS as error:
             self._pass_over(endpoint_id, error)
             return
@@ -165,8 +170,9 @@ class Rounds:
         for place, leased in enumerate(claimed):
             try:
                 route, variant, address = self.routes.place(leased)
-            except Exception:
+            except Exception as error:
                 self.crew.abandoned.extend(claimed[place:])
+                self._pass_over(leased.endpoint_id, error)
                 raise
             self.crew.take(leased, address, Call(clock.monotonic(), route, variant, is_async=True))
 
@@ -179,7 +185,7 @@ class Rounds:
                 return alone
         return await self.queue.claim(endpoint_id, room, known(endpoint_id), shunned)  # by now all may be forgotten
 
-    def _pass_over(self, endpoint_id: UUID, error: psycopg.Error) -> None:
+    def _pass_over(self, endpoint_id: UUID, error: Exception) -> None:
         log.warning("nothing can be claimed from endpoint %s, which is passed over for a while: %s", endpoint_id, error)
         now = clock.monotonic()
         self._passed_over = {each: until for each, until in self._passed_over.items() if until > now}

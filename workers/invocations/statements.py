@@ -53,9 +53,10 @@ SET state = 'running', attempts = attempts + 1, instance_id = {{instance}}, vari
 # The routing document says which instances there are, in the moment of the claim; their free slots are those that nothing
 # runs in. The emptiest instance comes first, so that work spreads; where variants, or two revisions of one, share the calls
 # the order is a random one in which each comes first as often as its weight and its share say: a weighted shuffle, the
-# smallest of exponential draws with these rates (Efraimidis and Spirakis 2006). No free slot is left empty for the sake of
-# the weights, but those of a variant of weight 0 are, as long as another has some. Instances that are shunned, since they
-# could not be reached (see `reach`), have slots only where no other instance is open, and those that failed last come last.
+# smallest of exponential draws with these rates (Efraimidis and Spirakis 2006), by their logarithms, since weights may be as
+# large and as small as numbers are. No free slot is left empty for the sake of the weights, but those of a variant of weight
+# 0 are, as long as another has some. Instances that are shunned, since they could not be reached (see `reach`), have slots
+# only where no other instance is open, and those that failed last come last.
 _CLAIM = f"""
 WITH route AS (
   SELECT revision, document, coalesce((document -> 'async_inference' ->> 'max_concurrent')::int, {DEFAULT_CONCURRENCY})
@@ -83,8 +84,8 @@ WITH route AS (
 ), slot AS (
   SELECT instance_id, variant, revision, count(*) OVER () AS slots, row_number() OVER (
     ORDER BY shunned NULLS FIRST,
-      CASE WHEN is_shared THEN -ln(1 - random()) * of_variant / share / CASE WHEN heaviest > 0 THEN weight ELSE 1 END
-      ELSE level END, place) AS place
+      CASE WHEN is_shared THEN ln(greatest(-ln(1 - random()), 1e-300)) + ln(of_variant) - ln(share)
+        - CASE WHEN weight > 0 THEN ln(weight) ELSE 0 END ELSE level END, place) AS place
   FROM target LEFT JOIN busy USING (instance_id)
     CROSS JOIN LATERAL generate_series(coalesce(running, 0), least(most, coalesce(running, 0) + {CLAIM_LIMIT} + 1) - 1)
       AS level

@@ -34,7 +34,10 @@ def give_back(claim: Claim, look_again_seconds: float, why: str, pause: Callable
 
     Nothing happens to an endpoint that somebody else holds by now.
     """
+    until = clock.monotonic() + CLAIM_SECONDS
     for tried in range(TRIES):
+        if clock.monotonic() > until:
+            break
         connection.close_if_unusable_or_obsolete()
         try:
             claim.release(clock.now() + timedelta(seconds=look_again_seconds), why)

@@ -53,11 +53,10 @@ def test_a_statement_without_an_answer_is_given_up(way: Way, monkeypatch: pytest
 
 
 def test_a_host_that_says_nothing_any_more_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "ANSWER_SECONDS", 1.0)
-
     async def main(relay: Relay) -> None:
         async with asyncio.timeout(60):
             connection = await database.connect(relay.url)
+            monkeypatch.setattr(database, "ANSWER_SECONDS", 1.0)
             relay.fall_silent()
             with pytest.raises(psycopg.OperationalError):
                 await connection.execute("SELECT 1")
@@ -105,9 +104,9 @@ def test_after_an_outage_a_pool_is_there_at_once_for_whoever_asks() -> None:
         await pool.open(wait=False)
         try:
             with pytest.raises(PoolTimeout):
-                await pool.getconn(timeout=4.0)
+                await pool.getconn(timeout=9.0)
             with Relay(URL, port or 0):
-                async with pool.connection(timeout=2.0) as connection:
+                async with pool.connection(timeout=5.0) as connection:
                     return await (await connection.execute("SELECT 1")).fetchone()
         finally:
             await pool.close()

@@ -64,7 +64,7 @@ def test_a_process_that_is_asked_says_it_in_its_log(is_on_a_loop: bool, caplog: 
     async def main() -> None:
         os.kill(os.getpid(), signal.SIGUSR1)
         async with asyncio.timeout(10):
-            while "asked where everything is" not in caplog.text:
+            while "that is everything" not in caplog.text:
                 await asyncio.sleep(0)
 
     if is_on_a_loop:

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from django.conf import settings
 
+from controlplane.core import database
 from controlplane.core.errors import ServiceUnavailable
 from controlplane.invocations import accept as accepting
 from controlplane.invocations import waiting as waiting_room
@@ -109,6 +110,13 @@ def test_callers_share_their_commits(database_url: str, endpoint_id: UUID) -> No
         assert 1 <= transactions() <= 10
 
 
+@pytest.fixture
+def _no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither who waits nor the database gives up while a test holds something."""
+    monkeypatch.setattr(waiting_room, "WAIT_SECONDS", 60.0)
+    monkeypatch.setitem(database._SESSION, "lock_timeout", "60s")
+
+
 @asynccontextmanager
 async def held(database_url: str, first: Accepted) -> AsyncIterator[Callable[[], Awaitable[None]]]:
     """A transaction that whoever stores `first` waits for; what is yielded returns once somebody does."""
@@ -124,6 +132,7 @@ async def held(database_url: str, first: Accepted) -> AsyncIterator[Callable[[],
         await holding.rollback()
 
 
+@pytest.mark.usefixtures("_no_hurry")
 def test_few_wait_while_many_are_under_way_until_they_are_as_many(
     monkeypatch: pytest.MonkeyPatch, database_url: str, endpoint_id: UUID
 ) -> None:
@@ -148,6 +157,7 @@ def test_few_wait_while_many_are_under_way_until_they_are_as_many(
     assert together == {frozenset((first.id, others[0].id)), frozenset((others[1].id, others[2].id))}
 
 
+@pytest.mark.usefixtures("_no_hurry")
 def test_a_batch_that_hangs_keeps_nobody_waiting_who_came_later(database_url: str, endpoint_id: UUID) -> None:
     first, second, later = (request(endpoint_id) for _ in range(3))
 
@@ -163,6 +173,7 @@ def test_a_batch_that_hangs_keeps_nobody_waiting_who_came_later(database_url: st
     assert set(stored(database_url)) == {first.id, second.id, later.id}
 
 
+@pytest.mark.usefixtures("_no_hurry")
 def test_the_request_of_a_caller_that_gives_up_is_not_stored(
     monkeypatch: pytest.MonkeyPatch, database_url: str, endpoint_id: UUID
 ) -> None:

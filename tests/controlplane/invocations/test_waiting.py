@@ -72,7 +72,7 @@ def test_each_is_told_in_time_that_it_is_too_late(monkeypatch: pytest.MonkeyPatc
             return await told_after()  # nobody else waits by then
 
         waits = await asyncio.gather(told_after(), told_after(), after_another())
-        assert min(waits) >= 0.03
+        assert 0.03 <= min(waits) <= max(waits) < 20
 
     run(talk)
 

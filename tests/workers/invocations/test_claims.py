@@ -111,6 +111,13 @@ def test_of_two_variants_each_gets_its_share_of_the_weights() -> None:
     assert {each.variant_name for each in found if each.instance_id == instance_at(SECOND)} == {"other"}
 
 
+@pytest.mark.parametrize("least", [5e-324, 1e-300, 1e300], ids=["least of all", "tiny", "huge"])
+def test_weights_far_from_each_other_are_weights_all_the_same(least: float) -> None:
+    there = two_variants(1.7e308, least)
+    found = claimed(20, there, replace(there, variants=there.variants[::-1]), limit=10)
+    assert [places(each) for each in found] == [{instance_at(FIRST): 10}] * 2
+
+
 def test_a_variant_whose_slots_are_full_leaves_the_others_to_take_what_there_is() -> None:
     (found,) = claimed(10, replace(two_variants(1000.0, 1.0), async_inference=AsyncInference("s3://b/out", "", 2)))
     assert places(found) == {instance_at(FIRST): 2, instance_at(SECOND): 2}

@@ -264,11 +264,11 @@ def test_an_endpoint_whose_turn_somebody_holds_for_ever_keeps_no_other_waiting(
         frozen.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s::uuid::text, 0))", [held])
         queue_up(endpoint_id=held, endpoint_name="held")
         worker()
-        wait_for(lambda: f"nothing can be claimed from endpoint {held}" in caplog.text, 10)
+        wait_for(lambda: f"nothing can be claimed from endpoint {held}" in caplog.text)
         queue_up(endpoint_id=free, endpoint_name="free")
-        wait_for(lambda: states(endpoint_id=free)["completed"] == 1, 5)
+        wait_for(lambda: states(endpoint_id=free)["completed"] == 1)
         assert states(endpoint_id=held)["queued"] == 1
-    wait_for(lambda: states(endpoint_id=held)["completed"] == 1, 15)
+    wait_for(lambda: states(endpoint_id=held)["completed"] == 1)
 
 
 def test_what_is_claimed_and_cannot_be_run_is_given_back_and_keeps_no_other_waiting(
@@ -284,5 +284,5 @@ def test_what_is_claimed_and_cannot_be_run_is_given_back_and_keeps_no_other_wait
     worker()
     wait_for(lambda: AsyncInvocation.objects.get(pk=row.pk).attempts >= 1)
     queue_up(endpoint_id=sound, endpoint_name="sound")
-    wait_for(lambda: states(endpoint_id=sound)["completed"] == 1, 10)
+    wait_for(lambda: states(endpoint_id=sound)["completed"] == 1)
     wait_for(lambda: AsyncInvocation.objects.get(pk=row.pk).state != "running", LEASE_SECONDS - 5)

@@ -55,6 +55,18 @@ def test_a_database_that_stays_away_is_not_waited_for_longer_than_the_claim_is_g
     assert holder() == claim.token
 
 
+def test_nor_is_one_whose_host_takes_long_to_be_found_away(plane: Plane) -> None:
+    claim, waited = held(plane), list[float]()
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        plane.clock.step(5)
+
+    with database_away():
+        assert not give_back(claim, 0.0, "", pause)
+    assert len(waited) == CLAIM_SECONDS / 5 + 1
+
+
 def test_an_endpoint_that_somebody_else_holds_by_now_stays_theirs(plane: Plane) -> None:
     claim = held(plane)
     plane.clock.step(CLAIM_SECONDS + 1)
