@@ -8,6 +8,9 @@ hours; here it is told what is the matter, and nothing of the object is left beh
     GET, HEAD, DELETE    404: no such object can be there
     PUT, POST            400: nor be put there
 
+A key with `..` between backslashes has none either: nanio would write it and then fail on every list. All methods are told
+400, as nanio tells them of `..` between slashes.
+
 **Bodies that were announced and never sent.** A client that asks first (Expect: 100-continue, as AWS's SDKs do) and hears
 no does not send its body. The server would take the next request on that connection for it, which may be anybody's: so
 the connection ends with such an answer (RFC 9110, 10.1.1).
@@ -28,7 +31,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from controlplane.embedded.small_objects.files import NO_PLACE
 from controlplane.embedded.small_objects.quick import QuickPuts
-from controlplane.embedded.small_objects.storage import Storage
+from controlplane.embedded.small_objects.storage import Storage, is_way_out
 
 NAME_BYTES = 246
 _ERROR = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>{message}</Message></Error>'
@@ -39,7 +42,7 @@ _NO_SUCH_KEY = (404, "NoSuchKey", "There is no such object, nor could there be: 
 _NO_PLACE = (
     400,
     "InvalidObjectName",
-    f"This store keeps objects as files: {NAME_BYTES} bytes between slashes, and no key below or above another object's.",
+    f"This store keeps objects as files: {NAME_BYTES} bytes between slashes, no `..`, no key below or above another's.",
 )
 
 
@@ -62,7 +65,7 @@ class Careful:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        inner = _refuse if scope["method"] in _WRITES and _is_long(scope["raw_path"]) else self._inner
+        inner = _refuse if scope["method"] in _WRITES and _has_no_place(scope) else self._inner
         if Headers(scope=scope).get("expect", "").lower() == "100-continue":
             await _expecting(inner, scope, receive, send)
         else:
@@ -115,8 +118,9 @@ async def _expecting(inner: ASGIApp, scope: Scope, receive: Receive, send: Send)
     await inner(scope, receive_it, send_it)
 
 
-def _is_long(raw_path: bytes) -> bool:
-    return any(len(unquote_to_bytes(part)) > NAME_BYTES for part in raw_path.split(b"/"))
+def _has_no_place(scope: Scope) -> bool:
+    parts = scope["raw_path"].split(b"/")
+    return is_way_out(scope["path"]) or any(len(unquote_to_bytes(part)) > NAME_BYTES for part in parts)
 
 
 def _response(status: int, code: str, message: str) -> Response:

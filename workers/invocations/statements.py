@@ -53,10 +53,10 @@ SET state = 'running', attempts = attempts + 1, instance_id = {{instance}}, vari
 # The routing document says which instances there are, in the moment of the claim; their free slots are those that nothing
 # runs in. The emptiest instance comes first, so that work spreads; where variants, or two revisions of one, share the calls
 # the order is a random one in which each comes first as often as its weight and its share say: a weighted shuffle, the
-# smallest of exponential draws with these rates (Efraimidis and Spirakis 2006), by their logarithms, since weights may be as
-# large and as small as numbers are. No free slot is left empty for the sake of the weights, but those of a variant of weight
-# 0 are, as long as another has some. Instances that are shunned, since they could not be reached (see `reach`), have slots
-# only where no other instance is open, and those that failed last come last.
+# smallest of exponential draws with these rates (Efraimidis and Spirakis 2006), by their logarithms, since weights may be
+# as large and as small as numbers are. No free slot is left empty for the sake of the weights, but those of a variant of
+# weight 0 are, as long as another has some. Instances that are shunned, since they could not be reached (see `reach`), have
+# slots only where no other instance is open, and those that failed last come last.
 _CLAIM = f"""
 WITH route AS (
   SELECT revision, document, coalesce((document -> 'async_inference' ->> 'max_concurrent')::int, {DEFAULT_CONCURRENCY})

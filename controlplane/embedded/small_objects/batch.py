@@ -6,23 +6,30 @@ from dataclasses import dataclass, field
 from controlplane.embedded.small_objects.log import Entry
 
 Waiting = asyncio.Future[None]
+Place = tuple[str, str]
+"""Bucket and key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the log holds of a key, or is about to."""
+    """What the log holds of an object that is written."""
 
     number: int
     size: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Put:
-    """An entry on its way, what the log held of its key before, and who waits for it."""
+    """An entry on its way, who waits for it, and whether it was removed meanwhile."""
 
     entry: Entry
-    before: Held | None
     done: Waiting
+    is_removed: bool = False
+
+    @property
+    def place(self) -> Place:
+        """Where it is to be."""
+        return self.entry.bucket, self.entry.key
 
 
 @dataclass(slots=True)
@@ -36,3 +43,13 @@ class Batch:
 
     def __bool__(self) -> bool:
         return bool(self.puts or self.gone or self.settled or self.waiting)
+
+
+def end(done: Waiting, fault: BaseException | None) -> None:
+    """Tell who waits, unless that one has gone."""
+    if done.done():
+        return
+    if fault is None:
+        done.set_result(None)
+    else:
+        done.set_exception(fault)

@@ -4,14 +4,15 @@
     ROOT/BUCKET/.nanio-meta/KEY.json       type, size, ETag, metadata
     ROOT/.nanio/small/                     what being written; what a killed process left goes at the start
 
-Nothing is synced here but by `sync`, which syncs everything.
+Nothing is synced but by `sync`, which syncs everything. Where the system has no call that waits for that (macOS), each file
+is synced as it is written, and `sync` has the folders and the drive follow.
 """
 
 import ctypes
 import errno
+import fcntl
 import json
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -39,7 +40,9 @@ class Files:
         self._scratch = str(root / ".nanio" / "small")
         os.makedirs(self._scratch, exist_ok=True)
         self._clear_scratch()
-        self._sync_all = _syncfs()
+        self._folder = os.open(self._scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        """Open from first to last: an open file is told each fault that came after it was opened."""
+        self._syncfs = _syncfs()
 
     def knows(self, bucket: str, key: str) -> bool:
         """Whether the object's folders are made."""
@@ -63,8 +66,22 @@ class Files:
         self.write(entry)
 
     def sync(self) -> None:
-        """Have everything that was written on disk; blocks. Raises OSError."""
-        self._sync_all(self._scratch)
+        """Have everything that was written on disk; blocks. Raises OSError, and says no more of these faults then."""
+        if self._syncfs is None:
+            os.sync()
+            if hasattr(fcntl, "F_FULLFSYNC"):
+                fcntl.fcntl(self._folder, fcntl.F_FULLFSYNC)
+        elif self._syncfs(self._folder) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), self._scratch)
+
+    def forget_bucket(self, bucket: str) -> None:
+        """Look at its folders anew."""
+        self._known = {place: folders for place, folders in self._known.items() if place[0] != bucket}
+
+    def close(self) -> None:
+        """Close what is open."""
+        os.close(self._folder)
 
     def clear_way(self, bucket: str, key: str) -> None:
         """Remove what a killed process left where nanio is about to write: it takes that for an object of this name."""
@@ -111,6 +128,8 @@ class Files:
             written = os.write(file, data)
             while written < len(data):
                 written += os.write(file, data[written:])
+            if self._syncfs is None:
+                os.fsync(file)
         finally:
             os.close(file)
         return scratch
@@ -136,19 +155,6 @@ def about(info: ObjectInfo) -> bytes:
     return json.dumps(kept, separators=(",", ":")).encode()
 
 
-def _syncfs() -> Callable[[str], None]:
-    """Syncs the file system that a folder is on, or all of them where the system knows no better."""
-    library = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(library, "syncfs"):
-        return lambda folder: os.sync()
-
-    def sync_one(folder: str) -> None:
-        file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            if library.syncfs(file) != 0:
-                number = ctypes.get_errno()
-                raise OSError(number, os.strerror(number), folder)
-        finally:
-            os.close(file)
-
-    return sync_one
+def _syncfs() -> Any:
+    """The system's call that syncs the file system of an open file; None where there is none."""
+    return getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)

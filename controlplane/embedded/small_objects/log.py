@@ -40,6 +40,8 @@ class PutLog:
         for setting in _SETTINGS:
             self._database.execute(f"PRAGMA {setting}")
         self._database.execute(_TABLE)
+        self._database.execute("BEGIN EXCLUSIVE")  # the first change is what takes the lock, which is then kept
+        self._database.execute("COMMIT")
 
     def entries(self) -> Iterator[Entry]:
         """All that it holds, oldest first."""

@@ -11,9 +11,9 @@ from hashlib import md5
 from pathlib import Path
 from typing import Any
 
-from nanio.errors import BadDigest, NoSuchBucket
+from nanio.errors import BadDigest, BucketNotEmpty, InvalidObjectName, NoSuchBucket
 from nanio.keys import validate_object_key
-from nanio.storage.backend import ObjectInfo
+from nanio.storage.backend import GetObjectResult, ObjectInfo
 from nanio.storage.filesystem import FilesystemStorage
 
 from controlplane.core import clock
@@ -57,24 +57,47 @@ class Storage:
 
     async def copy_object(self, from_bucket: str, from_key: str, bucket: str, key: str) -> ObjectInfo:
         """Copy an object; raises as nanio's does."""
+        _check(from_key)
+        _check(key)
         info = await self._inner.copy_object(from_bucket, from_key, bucket, key)
         self.forget(bucket, key)
         return info
 
+    def head_object(self, bucket: str, key: str) -> ObjectInfo:
+        """What is known of an object; raises as nanio's does."""
+        _check(key)
+        return self._inner.head_object(bucket, key)
+
+    async def get_object(self, bucket: str, key: str, **members: Any) -> GetObjectResult:
+        """An object; raises as nanio's does."""
+        _check(key)
+        return await self._inner.get_object(bucket, key, **members)
+
+    def delete_bucket(self, bucket: str) -> None:
+        """Remove a bucket in which nothing is, nor is being put; raises as nanio's does."""
+        if self._keeper.is_coming(bucket):
+            raise BucketNotEmpty(resource=bucket)
+        self._inner.delete_bucket(bucket)
+        self._files.forget_bucket(bucket)
+        self._keeper.forget_bucket(bucket)
+
     def delete_object(self, bucket: str, key: str) -> None:
         """Remove an object, if it is there."""
+        _check(key)
         self._inner.delete_object(bucket, key)
         self.forget(bucket, key)
 
     def prepare(self, bucket: str, key: str) -> None:
         """Refuse what cannot be put, and make the folders; raises S3Error or OSError."""
-        validate_object_key(key)
+        _check(key)
         if not self._files.knows(bucket, key):
             self._inner.head_bucket(bucket)
             self._files.make_folders(bucket, key)
 
     async def keep(self, bucket: str, key: str, body: bytes, members: dict[str, Any]) -> ObjectInfo:
-        """Keep a small object for which all is prepared; `members` are those of ObjectInfo that a client says."""
+        """Keep a small object that was prepared; `members` are those of ObjectInfo that a client says."""
+        if not self._files.knows(bucket, key):
+            self.prepare(bucket, key)  # the bucket may have gone since
         etag = f'"{md5(body, usedforsecurity=False).hexdigest()}"'
         members["user_metadata"] = dict(members.get("user_metadata") or {})
         info = ObjectInfo(key=key, size=len(body), etag=etag, last_modified=clock.now(), **members)
@@ -103,6 +126,7 @@ class Storage:
     def close(self) -> None:
         """End what runs."""
         self._keeper.close()
+        self._files.close()
 
     def _restore(self, log: PutLog) -> None:
         found = False
@@ -117,6 +141,18 @@ class Storage:
         if found:
             self._files.sync()
             log.clear()
+
+
+def _check(key: str) -> None:
+    r"""Refuse what is no key, and `..` between backslashes too, on which nanio would fail whenever it meets it."""
+    validate_object_key(key)
+    if is_way_out(key):
+        raise InvalidObjectName("object key may not contain `..` between slashes of either kind")
+
+
+def is_way_out(key: str) -> bool:
+    """Whether a part of the key is `..`, whichever slash is about it."""
+    return ".." in key.replace("\\", "/").split("/")
 
 
 async def _start_of(body: AsyncIterator[bytes]) -> tuple[bytes, bool]:

@@ -3,22 +3,20 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from nanio.errors import NoSuchBucket, NoSuchKey
+from nanio.errors import InvalidObjectName, S3Error
 from nanio.storage.filesystem import FilesystemStorage
 
-from controlplane.embedded.small_objects.files import Files
 from controlplane.embedded.small_objects.log import LogFailed
 from controlplane.embedded.small_objects.storage import SMALL_BYTES, Storage
+from tests.controlplane.embedded.small_objects.bodies import BUCKET, body_of, read
 from tests.fakes.clock import FakeClock
 
-BUCKET = "bucket"
 KEYS = st.sampled_from(["a", "out/a", "out/b", "out/deep/c"])
 SIZES = st.sampled_from([0, 3, SMALL_BYTES, SMALL_BYTES + 1])
 STEPS = st.one_of(
@@ -27,22 +25,6 @@ STEPS = st.one_of(
     st.tuples(st.just("copy"), KEYS, st.just(0)),
     st.tuples(st.just("settle"), st.just(""), st.just(0)),
 )
-
-
-async def body_of(data: bytes) -> AsyncIterator[bytes]:
-    for start in range(0, len(data), 40_000):
-        yield data[start : start + 40_000]
-
-
-async def read(storage: Storage, key: str) -> bytes | None:
-    """The object's bytes, in full or not at all."""
-    try:
-        found = await storage.get_object(BUCKET, key)
-    except NoSuchKey:
-        return None
-    data = b"".join([chunk async for chunk in found.body])
-    assert found.info.size == len(data)
-    return data
 
 
 class World:
@@ -135,21 +117,47 @@ def test_nanio_reads_what_it_would_have_written(tmp_path: Path, fake_clock: Fake
     asyncio.run(run())
 
 
-def test_a_bucket_that_went_takes_no_more_objects(tmp_path: Path) -> None:
+WAYS_OUT = ["..\\x", "a\\..\\b", "a\\..\\b/c", "a/..\\b"]
+
+
+@pytest.mark.parametrize("key", WAYS_OUT)
+def test_a_key_with_a_way_out_between_backslashes_is_refused_by_all(tmp_path: Path, key: str) -> None:
     async def run() -> None:
         storage = Storage(tmp_path)
         storage.create_bucket(BUCKET)
-        await storage.put_object(BUCKET, "out/a", body_of(b"1"))
-        storage.delete_object(BUCKET, "out/a")
-        storage.delete_bucket(BUCKET)
-        with pytest.raises(NoSuchBucket):
-            await storage.put_object(BUCKET, "out/b", body_of(b"2"))
+        for size in (1, SMALL_BYTES + 1):
+            with pytest.raises(InvalidObjectName):
+                await storage.put_object(BUCKET, key, body_of(b"x" * size))
+        for ask in (storage.prepare, storage.head_object, storage.delete_object):
+            with pytest.raises(InvalidObjectName):
+                ask(BUCKET, key)
+        with pytest.raises(InvalidObjectName):
+            await storage.get_object(BUCKET, key)
+        for pair in ((key, "b"), ("a", key)):
+            with pytest.raises(InvalidObjectName):
+                await storage.copy_object(BUCKET, pair[0], BUCKET, pair[1])
+        assert storage.list_objects(BUCKET).contents == []
         storage.close()
 
     asyncio.run(run())
-    again = Storage(tmp_path)
-    assert again.list_buckets() == []
-    again.close()
+
+
+@hypothesis_settings(max_examples=100, deadline=None)
+@given(key=st.one_of(st.text(max_size=12), st.text("a./\\", max_size=8)))
+def test_any_key_is_kept_and_listed_or_refused_in_words(key: str) -> None:
+    async def run(folder: Path) -> None:
+        storage = Storage(folder)
+        storage.create_bucket(BUCKET)
+        try:
+            await storage.put_object(BUCKET, key, body_of(b"1"))
+        except (S3Error, OSError):
+            assert storage.list_objects(BUCKET).contents == []
+        else:
+            assert await read(storage, key) == b"1"
+        storage.close()
+
+    with tempfile.TemporaryDirectory() as name:
+        asyncio.run(run(Path(name)))
 
 
 def test_a_folder_that_went_with_its_last_object_is_made_again(tmp_path: Path) -> None:
@@ -188,6 +196,7 @@ def test_a_key_without_a_place_leaves_nothing_behind(tmp_path: Path, key: str) -
 
 
 def test_a_second_process_does_not_touch_what_the_first_is_writing(tmp_path: Path) -> None:
+    Storage(tmp_path).close()
     first = Storage(tmp_path)
     half = tmp_path / ".nanio" / "small" / "0"
     half.write_bytes(b"half")
@@ -195,11 +204,3 @@ def test_a_second_process_does_not_touch_what_the_first_is_writing(tmp_path: Pat
         Storage(tmp_path)
     assert half.read_bytes() == b"half"
     first.close()
-
-
-def test_what_a_killed_process_was_writing_is_cleared_away(tmp_path: Path) -> None:
-    scratch = tmp_path / ".nanio" / "small"
-    scratch.mkdir(parents=True)
-    (scratch / "7").write_bytes(b"half")
-    Files(tmp_path)
-    assert list(scratch.iterdir()) == []
