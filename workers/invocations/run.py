@@ -112,8 +112,9 @@ class Runner:
     async def _payload(self, leased: Leased, spool: Spool) -> Payload:
         """The payload: the inline body, or the file with what is at the request's InputLocation."""
         if not leased.input_location:
-            body = leased.body or b""
-            return Payload(body, len(body))
+            if leased.body is None:  # an empty one is kept as such
+                raise InputFault(Kind.INPUT_MISSING, "The payload of this request is not kept any more.")
+            return Payload(leased.body, len(leased.body))
         began, file = clock.monotonic(), spool()
         size = await self.inputs.fetch(leased.input_location, file)
         seconds = clock.monotonic() - began

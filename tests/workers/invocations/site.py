@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool
 
@@ -92,9 +92,10 @@ def queue_up(body: bytes = b"x", **changes: Any) -> AsyncInvocation:
         "failure_location": f"s3://{BUCKET}/failed/{name}-error.out",
         **changes,
     }
-    row = AsyncInvocation.objects.create(**values)
-    if not row.input_location:
-        AsyncPayload.objects.create(invocation=row, body=body)
+    with transaction.atomic():  # or else a worker could run it without its payload
+        row = AsyncInvocation.objects.create(**values)
+        if not row.input_location:
+            AsyncPayload.objects.create(invocation=row, body=body)
     return row
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 
 from controlplane.core import clock
-from controlplane.invocations.models import AsyncInvocation
+from controlplane.invocations.models import AsyncInvocation, AsyncPayload
 from tests.controlplane.gateway.site import Container, wait_for
 from tests.controlplane.routing.peers import QUICK, Talk, post, raw_server
 from tests.fakes.clock import FakeClock
@@ -40,6 +40,16 @@ def test_a_payload_that_nobody_may_read_fails_the_request_once_and_asks_no_model
     assert b"AccessDenied" in (object_at(row.failure_location) or b"")
     assert object_at(row.output_location) is None
     assert len(model.received()) == before
+
+
+@pytest.mark.parametrize("body", [None, b""], ids=["gone", "empty"])
+def test_an_inline_payload_that_is_not_there_is_not_taken_for_an_empty_one(model: Container, body: bytes | None) -> None:
+    row, before = queue_up(body or b""), len(model.received())
+    if body is None:
+        AsyncPayload.objects.filter(pk=row.pk).delete()
+    row = run_once(row, model.address)
+    assert (row.state, row.failure_kind) == (("completed", "") if body is not None else ("failed", "input_missing"))
+    assert len(model.received()) - before == (body is not None)
 
 
 def test_a_payload_that_was_deleted_after_the_acceptance_fails_the_request(model: Container) -> None:
