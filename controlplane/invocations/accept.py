@@ -17,6 +17,7 @@ from functools import partial
 
 import psycopg
 
+from controlplane.core.futures import end
 from controlplane.invocations.accepted import FIELDS, Accepted
 from controlplane.invocations.line import Line, Row, Statement
 from controlplane.invocations.waiting import Tell, Waiting, WaitingRoom, too_late
@@ -119,16 +120,7 @@ class Acceptor:
     async def accept(self, request: Accepted) -> None:
         """Return once the request is durable; raises ServiceUnavailable or EndpointGone when it is not known to be."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def tell(fault: BaseException | None) -> None:
-            if done.done():
-                return
-            if fault is None:
-                done.set_result(None)
-            else:
-                done.set_exception(fault)
-
-        waiting = self.submit(request, tell)
+        waiting = self.submit(request, partial(end, done))
         try:
             await done
         finally:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 from django.conf import settings
@@ -15,6 +16,23 @@ def cut_connections() -> None:
     """End every connection to the test's database; another one can be made at once."""
     with psycopg.connect(settings.HEADRACE.database_url, autocommit=True) as beside:
         beside.execute(_CUT, [connection.settings_dict["NAME"]])
+
+
+@contextmanager
+def cut_after(beginning: str) -> Iterator[None]:
+    """The connection is lost with the answer to the first statement that begins like this."""
+    cut = []
+
+    def execute(run: Callable[..., Any], sql: str, *arguments: Any) -> Any:
+        result = run(sql, *arguments)
+        if not cut and sql.startswith(beginning):
+            cut.append(sql)
+            cut_connections()
+        return result
+
+    with connection.execute_wrapper(execute):
+        yield
+    assert cut
 
 
 @contextmanager

@@ -43,13 +43,3 @@ class Batch:
 
     def __bool__(self) -> bool:
         return bool(self.puts or self.gone or self.settled or self.waiting)
-
-
-def end(done: Waiting, fault: BaseException | None) -> None:
-    """Tell who waits, unless that one has gone."""
-    if done.done():
-        return
-    if fault is None:
-        done.set_result(None)
-    else:
-        done.set_exception(fault)

@@ -22,7 +22,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from controlplane.embedded.small_objects.batch import Batch, Held, Place, Put, Waiting, end
+from controlplane.core.futures import end
+from controlplane.embedded.small_objects.batch import Batch, Held, Place, Put, Waiting
 from controlplane.embedded.small_objects.log import Entry, LogFailed, PutLog
 
 SETTLE_SECONDS = 10.0

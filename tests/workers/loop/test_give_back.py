@@ -1,15 +1,14 @@
 """What becomes of a claim whose holder is interrupted by the absence of the database."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from controlplane.endpoints.models import Endpoint
-from tests.workers.outage import cut_connections, database_away
+from tests.workers.outage import cut_after, cut_connections, database_away
 from tests.workers.plane import FIRST, Plane
 from workers.loop import lease
 from workers.loop.give_back import PAUSE_SECONDS, TRIES, give_back
@@ -79,23 +78,6 @@ def test_an_endpoint_that_somebody_else_holds_by_now_stays_theirs(plane: Plane) 
 
 
 @contextmanager
-def after_the_claim_is_taken() -> Iterator[None]:
-    """The connection is cut: the claim's holder does not hear that it is taken."""
-    cut = []
-
-    def execute(run: Callable[..., Any], sql: str, *arguments: Any) -> Any:
-        result = run(sql, *arguments)
-        if not cut and sql.startswith("UPDATE"):
-            cut.append(sql)
-            cut_connections()
-        return result
-
-    with connection.execute_wrapper(execute):
-        yield
-    assert cut
-
-
-@contextmanager
 def at_the_provider(call: str) -> Iterator[None]:
     """The connection is cut while the provider is asked."""
     provider, real = registry.get("simulated"), getattr(SimulatedProvider, call)
@@ -116,7 +98,7 @@ def test_wherever_the_connection_is_cut_the_endpoint_is_looked_at_again_at_once(
     if step == "describe":  # there is something to describe
         reconcile(Endpoint.objects.get().id)
         plane.clock.step(1)
-    with after_the_claim_is_taken() if step == "claim" else at_the_provider(step):
+    with cut_after("UPDATE") if step == "claim" else at_the_provider(step):
         reconcile(Endpoint.objects.get().id)
     endpoint, began = Endpoint.objects.get(), plane.clock.now()
     assert endpoint.claim_token is None

@@ -1,35 +1,14 @@
 """Adopting an orphan while the database goes away: the endpoint is nobody's soon after, and the orphan is adopted later."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError
 
 from controlplane.endpoints.models import Endpoint
 from controlplane.orphans.models import Orphan
-from tests.workers.outage import cut_connections
+from tests.workers.outage import cut_after
 from tests.workers.plane import FIRST, Plane
 from tests.workers.sweep.strays import OLD, Strays
 from workers.sweep.adopt import CannotAdopt, adopt
-
-
-@contextmanager
-def cut_after(beginning: str) -> Iterator[None]:
-    """The connection is lost with the answer to the first statement that begins like this."""
-    cut = []
-
-    def execute(run: Callable[..., Any], sql: str, *arguments: Any) -> Any:
-        result = run(sql, *arguments)
-        if not cut and sql.startswith(beginning):
-            cut.append(sql)
-            cut_connections()
-        return result
-
-    with connection.execute_wrapper(execute):
-        yield
-    assert cut
 
 
 @pytest.mark.parametrize(
