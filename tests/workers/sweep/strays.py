@@ -37,8 +37,8 @@ class Strays:
         return registry.get("simulated").launch(request)
 
     def launch_late(self, name: str = "e") -> ProviderInstance:
-        """The refused first launch of this endpoint is carried out after all, by a worker that comes too late."""
-        attempt = LaunchAttempt.objects.filter(endpoint__name=name, stage="refused").order_by("called_at").first()
+        """A refused launch of this endpoint, of its first type, is carried out after all, by a worker that comes too late."""
+        attempt = LaunchAttempt.objects.filter(endpoint__name=name, instance_type=FIRST, stage="refused").first()
         assert attempt is not None
         return self.launch(attempt.token, instance_type=attempt.instance_type)
 
