@@ -20,14 +20,8 @@ import psycopg
 from controlplane.core.futures import end
 from controlplane.invocations.accepted import FIELDS, Accepted
 from controlplane.invocations.line import Line, Row, Statement
+from controlplane.invocations.notices import CHANNEL
 from controlplane.invocations.waiting import Tell, Waiting, WaitingRoom, too_late
-
-CHANNEL = "headrace_async"
-"""Its notifications name the endpoint (its id) at which something was queued, and the request (its id) after a space if it
-is one alone; blank means any."""
-
-CANCELLED_NOTICE = "cancelled"
-"""The payload of a notification after which workers look for leases that they have lost."""
 
 BATCH = 200
 WRITERS = 2

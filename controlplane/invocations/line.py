@@ -119,6 +119,7 @@ class Line:
         self._statements = statements
         self._lost = lost
         self._connection: AsyncConnection | None = None
+        self._transformer = Transformer()  # kept with the connection, since it keeps the loaders of each type
         self._opening: asyncio.Task[None] | None = None
         self._unsent: list[_Pending] = []
         self._sent: deque[_Pending] = deque()
@@ -173,7 +174,7 @@ class Line:
             return
         finally:
             self._opening = None
-        self._connection = connection
+        self._connection, self._transformer = connection, Transformer(connection)
         self._look_after(None)
         unsent, self._unsent = self._unsent, []
         for pending in (_Preparing(self._statements), *unsent):
@@ -238,9 +239,8 @@ class Line:
     def _take(self, result: PGresult) -> None:
         pending, status = self._sent[0], result.status
         if status == ExecStatus.TUPLES_OK:
-            transformer = Transformer(self._connection)
-            transformer.set_pgresult(result)
-            pending.rows = transformer.load_rows(0, result.ntuples, tuple)
+            self._transformer.set_pgresult(result)
+            pending.rows = self._transformer.load_rows(0, result.ntuples, tuple)
         elif status == ExecStatus.FATAL_ERROR:
             pending.error = error_from_result(result)
         elif status == ExecStatus.PIPELINE_SYNC:

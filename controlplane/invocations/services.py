@@ -28,8 +28,8 @@ from controlplane.core.words import counted
 from controlplane.endpoints.models import Endpoint
 from controlplane.endpoints.selectors import get_endpoint
 from controlplane.endpoints.states import Phase
-from controlplane.invocations.accept import CANCELLED_NOTICE, CHANNEL
 from controlplane.invocations.models import DEAD, AsyncInvocation, AsyncPayload, FailureKind, InvocationState
+from controlplane.invocations.notices import CANCELLED_NOTICE, CHANNEL
 from controlplane.invocations.search import DEAD_STATES, Filter, counts, keys
 from controlplane.invocations.steps import Step, clean
 from controlplane.invocations.steps_sql import appended, one_step

@@ -21,19 +21,19 @@ class Appetite:
     """What one dispatcher knows of its endpoints; times are of one monotonic clock."""
 
     def __init__(self) -> None:
-        self._named: dict[UUID, UUID | None] = {}
+        self._named: dict[UUID, None] = {}
         self._hungry: set[UUID] = set()
         self._starved: set[UUID] = set()
         self._unheeded: set[UUID] = set()
         self._freed = 0
         self._since = 0.0
 
-    def told(self, endpoint_id: UUID, *, held: int, now: float, request_id: UUID | None = None) -> None:
-        """Something was queued at an endpoint of which `held` requests run here: this request, where it is one alone."""
+    def told(self, endpoint_id: UUID, *, held: int, now: float) -> None:
+        """Something was queued at an endpoint of which `held` requests run here."""
         if endpoint_id in self._hungry and held > 0:
             self._unheeded.add(endpoint_id)
         else:
-            self._name(endpoint_id, now, request_id)
+            self._name(endpoint_id, now)
 
     def freed(self, endpoint_id: UUID, now: float) -> None:
         """A slot of the endpoint is free again."""
@@ -54,9 +54,9 @@ class Appetite:
             return 0.0
         return max(self._since + GATHER_SECONDS - now, 0.0)
 
-    def take(self) -> dict[UUID, UUID | None]:
-        """The endpoints to claim from now, those named first first; with the request, where one alone is waiting for it."""
-        taken, self._named = self._named, {}
+    def take(self) -> list[UUID]:
+        """The endpoints to claim from now, those named first first."""
+        taken, self._named = list(self._named), {}
         self._unheeded.difference_update(taken)
         self._freed = 0
         return taken
@@ -82,7 +82,7 @@ class Appetite:
             self._unheeded.discard(endpoint_id)
             self._name(endpoint_id, now)
 
-    def _name(self, endpoint_id: UUID, now: float, request_id: UUID | None = None) -> None:
+    def _name(self, endpoint_id: UUID, now: float) -> None:
         if not self._named:
             self._since = now
-        self._named[endpoint_id] = None if endpoint_id in self._named else request_id
+        self._named[endpoint_id] = None

@@ -1,6 +1,6 @@
 """The dispatcher: one asyncio loop in each worker that claims invocations and runs them.
 
-It claims at once from an endpoint that a notification names, again when a slot of an endpoint with more in its queue is
+It claims at once what a notification names (see `at_once`), again when a slot of an endpoint with more in its queue is
 free (see `appetite`), and looks through all of them every second (see `rounds`): a notification is a hint, the scan is the
 truth. An invocation of an hour costs a coroutine, not a slot of the worker.
 
@@ -19,8 +19,8 @@ from django.conf import settings
 from controlplane.core import database
 from controlplane.core.keep_going import BackgroundWork, keep_going
 from controlplane.gateway import counting
-from controlplane.invocations.accept import CHANNEL
 from controlplane.invocations.line import Line
+from controlplane.invocations.notices import CHANNEL
 from controlplane.routing.upstream import UpstreamClient
 from workers.invocations import measures
 from workers.invocations.appetite import Appetite
@@ -104,6 +104,7 @@ class Dispatcher:
         try:
             while not self._rounds.is_stopping:
                 await self._round()
+            await self._rounds.end()
             await self._crew.let_end()
             with suppress(*AWAY):  # then the leases run out
                 await self._rounds.give_back()

@@ -20,11 +20,11 @@ class Place(NamedTuple):
     address: str
 
 
-class VariantTarget(NamedTuple):
-    """An instance of a variant."""
+class Opening(NamedTuple):
+    """An instance that takes requests, and where that is."""
 
-    variant: str
     instance_id: UUID
+    place: Place
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,16 @@ class KnownRoutes:
         restored), whose revisions name other documents."""
         self._known.clear()
 
-    def first_open(self, endpoint_id: UUID, shunned: Collection[UUID]) -> VariantTarget | None:
+    def first_open(self, endpoint_id: UUID, shunned: Collection[UUID]) -> Opening | None:
         """An instance that takes requests, of an endpoint known to have one variant; None where a claim has to choose."""
         known = self._known.get(endpoint_id)
-        variants = known.variants if known else ()
-        if len(variants) != 1:
+        if known is None or len(known.variants) != 1:
             return None
-        return next(
-            (
-                VariantTarget(variants[0].name, UUID(target.instance_id))
-                for target in variants[0].targets
-                if not target.is_draining and UUID(target.instance_id) not in shunned
-            ),
-            None,
-        )
+        for target in known.variants[0].targets:
+            instance_id = UUID(target.instance_id)
+            if not target.is_draining and instance_id not in shunned:
+                return Opening(instance_id, known.places[target.instance_id])
+        return None
 
     def place(self, leased: Leased) -> Place:
         """Where it is to run: the instance that its claim chose."""

@@ -5,9 +5,11 @@ LEASE_SECONDS is far longer than the clocks of two hosts may differ; the loop th
 that one statement is one transaction and one round trip.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -15,9 +17,9 @@ from psycopg_pool import AsyncConnectionPool
 
 from controlplane.core import clock
 from controlplane.core.ids import new_uuid
-from controlplane.invocations.line import Line, Statement
+from controlplane.invocations.line import Line, Row, Statement
 from workers.invocations import statements
-from workers.invocations.known_routes import VariantTarget
+from workers.invocations.known_routes import Opening
 from workers.invocations.leased import Leased
 from workers.invocations.plan import ABANDONED_TEXT, ATTEMPTS_LIMIT, DELETED_TEXT, EXPIRED_TEXT, Fail, Kind
 
@@ -40,7 +42,7 @@ class Queue:
     def __init__(self, pool: AsyncConnectionPool, for_claims: Line) -> None:
         self._pool = pool
         self._for_claims = for_claims
-        self._asked: dict[UUID, float] = {}
+        self._unheard: dict[UUID, float] = {}
 
     async def waiting(self) -> list[Waiting]:
         """Every endpoint that has something queued."""
@@ -56,23 +58,29 @@ class Queue:
         is no other, the last of them last.
         """
         params = {"endpoint_id": endpoint_id, "count": limit, "known": known, "shunned": shunned}
-        return await self._claim(statements.CLAIM, params)
+        return [Leased._make(row) for row in await self._ask(statements.CLAIM, params)]
 
-    async def claim_alone(self, endpoint_id: UUID, request_id: UUID, at: VariantTarget, known: int) -> list[Leased]:
+    def ask_alone(self, endpoint_id: UUID, request_id: UUID, at: Opening, known: int) -> "asyncio.Future[list[Row]]":
         """Lease this request to run at this instance, if it is all that is due and the instance runs nothing.
 
-        `known` is the revision of the routing document that has the instance; by any other nothing is leased.
+        `known` is the revision of the routing document that has the instance; by any other nothing is leased. What is
+        leased is a row of the fields of `Leased`.
         """
-        params = {**at._asdict(), "endpoint_id": endpoint_id, "id": request_id, "known": known}
-        return await self._claim(statements.CLAIM_ALONE, params)
+        params = {"endpoint_id": endpoint_id, "id": request_id, "known": known}
+        params |= {"instance_id": at.instance_id, "variant": at.place.variant.name}
+        return self._ask(statements.CLAIM_ALONE, params)
 
-    async def _claim(self, statement: Statement, params: dict[str, Any]) -> list[Leased]:
-        """Claim by this statement when it is this claim's turn; the token is remembered until the answer is heard."""
+    def _ask(self, statement: Statement, params: dict[str, Any]) -> "asyncio.Future[list[Row]]":
+        """Claim by this statement when it is this claim's turn."""
         params |= _lease()
-        self._asked[params["token"]] = clock.monotonic()
-        rows = await self._for_claims.ask((statements.TAKE_TURN, params), (statement, params))
-        del self._asked[params["token"]]
-        return [Leased._make(row) for row in rows]
+        asked = self._for_claims.ask((statements.TAKE_TURN, params), (statement, params))
+        asked.add_done_callback(partial(self._ended, params["token"], clock.monotonic()))
+        return asked
+
+    def _ended(self, token: UUID, asked_at: float, asked: "asyncio.Future[list[Row]]") -> None:
+        """Remember the token of a claim that may have been done although its answer is not heard."""
+        if asked.cancelled() or asked.exception() is not None:
+            self._unheard[token] = asked_at
 
     async def claim_expired(self, limit: int) -> list[Leased]:
         """Lease requests whose time in the queue ran out, to tell their failure."""
@@ -89,18 +97,21 @@ class Queue:
 
     async def _claim_ended(self, statement: str, failure: Fail, limit: int, **params: Any) -> list[Leased]:
         params |= {**_lease(), "text": failure.text, "kind": failure.kind.value, "count": limit}
-        self._asked[params["token"]] = clock.monotonic()
-        async with self._pool.connection() as connection:
-            rows = await (await connection.execute(statement, params)).fetchall()
-        del self._asked[params["token"]]
+        asked_at = clock.monotonic()
+        try:
+            async with self._pool.connection() as connection:
+                rows = await (await connection.execute(statement, params)).fetchall()
+        except BaseException:
+            self._unheard[params["token"]] = asked_at
+            raise
         return [Leased(*row) for row in rows]
 
     @property
     def unheard(self) -> list[UUID]:
-        """The tokens of claims whose answers were lost, as long as their leases may be good; ask while none is made."""
+        """The tokens of claims whose answers were lost, as long as their leases may be good."""
         since = clock.monotonic() - LEASE_SECONDS
-        self._asked = {token: at for token, at in self._asked.items() if at > since}
-        return list(self._asked)
+        self._unheard = {token: at for token, at in self._unheard.items() if at > since}
+        return list(self._unheard)
 
     async def reclaim(self, limit: int) -> None:
         """Put requests whose lease ran out back into the queue; after the last attempt their failure is decided."""

@@ -29,7 +29,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from controlplane.core import clock
 from controlplane.core.ids import new_uuid
-from controlplane.invocations.accept import CHANNEL
+from controlplane.invocations.notices import CHANNEL
 from controlplane.invocations.steps import Step
 from controlplane.invocations.steps_sql import appended
 from workers.invocations.store import StoreFailed

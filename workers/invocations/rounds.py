@@ -1,7 +1,8 @@
 """The rounds of a dispatcher: what is claimed, kept and given back, one statement after the other.
 
-    named endpoints ----> claimed from at once ----+
-    every second    ----> all endpoints, chores ---+----> the crew runs it
+    a request alone ----> claimed beside the rounds (see `at_once`) ----+
+    named endpoints ----> claimed from in the next round ---------------+----> the crew runs it
+    every second    ----> all endpoints, chores ------------------------+
 
 One endpoint cannot hold up the others: one whose claim is refused is passed over for a while. What a round raises otherwise
 ends that round alone (see `dispatcher`).
@@ -20,12 +21,13 @@ from psycopg_pool import AsyncConnectionPool
 
 from controlplane.core import clock
 from controlplane.gateway.counting import Call
-from controlplane.invocations.accept import CANCELLED_NOTICE
+from controlplane.invocations.notices import CANCELLED_NOTICE, Queued, queued
 from controlplane.observability.heartbeats import process_id
 from workers.invocations.appetite import Appetite
+from workers.invocations.at_once import AtOnce
 from workers.invocations.crew import Crew
 from workers.invocations.given_back import give_back
-from workers.invocations.known_routes import KnownRoutes
+from workers.invocations.known_routes import KnownRoutes, Place
 from workers.invocations.leased import Leased
 from workers.invocations.ledger import Ledger
 from workers.invocations.queue import Queue, Waiting
@@ -68,6 +70,9 @@ class Rounds:
     _passed_over: dict[UUID, float] = field(default_factory=dict)
     _turn: int = 0
 
+    def __post_init__(self) -> None:
+        self._at_once = AtOnce(self.queue, self.crew, self.routes, self.reach, self._run_alone, self._tell)
+
     def stop(self) -> None:
         """Claim nothing more."""
         self.is_stopping = True
@@ -77,8 +82,8 @@ class Rounds:
         """Claim from the endpoints that are named, and renew; every second look through all of them, and at the rest."""
         self.moves += 1
         if not self._timetable.is_scan_due(clock.monotonic()):
-            for endpoint_id, request_id in self.appetite.take().items():
-                await self._claim(endpoint_id, request_id)
+            for endpoint_id in self.appetite.take():
+                await self._claim(endpoint_id)
             await self._keep_leases()
             return
         await self._keep_leases()
@@ -101,6 +106,10 @@ class Rounds:
                     await self.wake.wait()
             except TimeoutError:
                 return
+
+    async def end(self) -> None:
+        """Let what was asked for beside the rounds be answered; after `stop`."""
+        await self._at_once.end()
 
     async def give_back(self) -> None:
         """Give back what is leased and not worked on."""
@@ -144,46 +153,52 @@ class Rounds:
         elif room := self.crew.room_to_tell:
             self.crew.tell(await self.queue.claim_of_deleted(waiting.endpoint_id, room))
 
-    async def _claim(self, endpoint_id: UUID, request_id: UUID | None = None) -> None:
+    async def _claim(self, endpoint_id: UUID) -> None:
         """Claim what there is room for, and start it."""
         self.moves += 1
-        if self._passed_over.get(endpoint_id, -inf) > clock.monotonic():
+        if self._is_passed_over(endpoint_id):
             return
         room = min(self.crew.room(endpoint_id), CLAIM_LIMIT)
         if room <= 0:
             self.appetite.starve(endpoint_id)
             return
         try:
-            claimed = await self._claimed(endpoint_id, request_id, room)
+            shunned = self.reach.shunned(clock.monotonic())
+            claimed = await self.queue.claim(endpoint_id, room, self.routes.revision(endpoint_id), shunned)
         except ReadOnlySqlTransaction:  # of a standby, which says nothing of the claim
             raise
         except REFUSALS as error:
             self._pass_over(endpoint_id, error)
             return
         self._start(claimed)
+        self._has_claimed(endpoint_id, claimed, room)
+
+    def _start(self, claimed: Sequence[Leased]) -> None:
+        """Run what was claimed where its claim says; what cannot be run is given back."""
+        for number, leased in enumerate(claimed):
+            try:
+                place = self.routes.place(leased)
+            except Exception as error:
+                self.crew.abandoned.extend(claimed[number:])
+                self._pass_over(leased.endpoint_id, error)
+                raise
+            self._take(leased, place)
+
+    def _run_alone(self, leased: Leased, place: Place, room: int) -> None:
+        self._take(leased, place)
+        self._has_claimed(leased.endpoint_id, [leased], room)
+
+    def _take(self, leased: Leased, place: Place) -> None:
+        self.crew.take(leased, place.address, Call(clock.monotonic(), place.route, place.variant, is_async=True))
+
+    def _has_claimed(self, endpoint_id: UUID, claimed: Sequence[Leased], room: int) -> None:
+        """This was claimed from the endpoint, where there was so much room."""
         held, now = self.crew.held(endpoint_id), clock.monotonic()
         slots = claimed[0].slots if claimed else 0
         self.appetite.claimed(endpoint_id, got=len(claimed), room=room, slots=slots, held=held, now=now)
 
-    def _start(self, claimed: Sequence[Leased]) -> None:
-        """Run what was claimed where its claim says; what cannot be run is given back."""
-        for place, leased in enumerate(claimed):
-            try:
-                route, variant, address = self.routes.place(leased)
-            except Exception as error:
-                self.crew.abandoned.extend(claimed[place:])
-                self._pass_over(leased.endpoint_id, error)
-                raise
-            self.crew.take(leased, address, Call(clock.monotonic(), route, variant, is_async=True))
-
-    async def _claimed(self, endpoint_id: UUID, request_id: UUID | None, room: int) -> list[Leased]:
-        """What is claimed; at an endpoint of which nothing runs here, the request that waits alone, where it is known."""
-        shunned, known = self.reach.shunned(clock.monotonic()), self.routes.revision
-        if request_id and not self.crew.held(endpoint_id) and (at := self.routes.first_open(endpoint_id, shunned)):
-            alone = await self.queue.claim_alone(endpoint_id, request_id, at, known(endpoint_id))
-            if alone:
-                return alone
-        return await self.queue.claim(endpoint_id, room, known(endpoint_id), shunned)  # by now all may be forgotten
+    def _is_passed_over(self, endpoint_id: UUID) -> bool:
+        return self._passed_over.get(endpoint_id, -inf) > clock.monotonic()
 
     def _pass_over(self, endpoint_id: UUID, error: Exception) -> None:
         log.warning("nothing can be claimed from endpoint %s, which is passed over for a while: %s", endpoint_id, error)
@@ -192,20 +207,26 @@ class Rounds:
         self._passed_over[endpoint_id] = now + PASSED_OVER_SECONDS
 
     def rung(self, notice: str) -> None:
-        """Something was queued at the endpoint that the notice names, or anywhere, a running request was cancelled, or an
-        instance could not be reached.
-        """
+        """Hear a notice (see `notices`); one that is not understood may mean anything."""
+        if told := queued(notice):
+            self._hear_of_one(told)
+            return
         now = clock.monotonic()
-        try:
-            endpoint, _, request = notice.partition(" ")
-            endpoint_id, request_id = UUID(endpoint), UUID(request) if request else None
-        except ValueError:
-            if notice.startswith(UNREACHED_NOTICE):
-                self.reach.failed(UUID(notice.removeprefix(UNREACHED_NOTICE)), now)
-                return
-            if notice == CANCELLED_NOTICE:
-                self._timetable.renew_now(now)  # whoever runs the cancelled request has lost its lease
-            self._timetable.scan_now(now)
-        else:
-            self.appetite.told(endpoint_id, held=self.crew.held(endpoint_id), now=now, request_id=request_id)
+        if notice.startswith(UNREACHED_NOTICE):
+            self.reach.failed(UUID(notice.removeprefix(UNREACHED_NOTICE)), now)
+            return
+        if notice == CANCELLED_NOTICE:
+            self._timetable.renew_now(now)  # whoever runs the cancelled request has lost its lease
+        self._timetable.scan_now(now)
+        self.wake.set()
+
+    def _hear_of_one(self, told: Queued) -> None:
+        """Claim at once what may be; the rest is for the next round."""
+        is_open = not self.is_stopping and not self._is_passed_over(told.endpoint_id)
+        if not (is_open and told.request_id and self._at_once.claim(told.endpoint_id, told.request_id)):
+            self._tell(told.endpoint_id)
+
+    def _tell(self, endpoint_id: UUID) -> None:
+        """There may be something to claim from the endpoint in the next round."""
+        self.appetite.told(endpoint_id, held=self.crew.held(endpoint_id), now=clock.monotonic())
         self.wake.set()

@@ -17,6 +17,7 @@ from controlplane.invocations import accept as accepting
 from controlplane.invocations import waiting as waiting_room
 from controlplane.invocations.accept import Acceptor, EndpointGone
 from controlplane.invocations.accepted import Accepted
+from controlplane.invocations.notices import CHANNEL
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 ACCOUNT = "123456789012"
@@ -303,10 +304,10 @@ def test_the_dispatcher_is_told_at_which_endpoints_something_was_stored(database
     requests = [request(each) for each in (endpoint_id, other, endpoint_id)]
     alone = request(other)
     with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(f"LISTEN {accepting.CHANNEL}")
+        connection.execute(f"LISTEN {CHANNEL}")
         with_acceptor(database_url, lambda acceptor: acceptor.insert(requests))
         with_acceptor(database_url, lambda acceptor: acceptor.insert([alone]))
         told = list(connection.notifies(timeout=5, stop_after=3))
-    assert {notice.channel for notice in told} == {accepting.CHANNEL}
+    assert {notice.channel for notice in told} == {CHANNEL}
     named = [str(endpoint_id), f"{other} {requests[1].id}", f"{other} {alone.id}"]  # of several at once none is named
     assert sorted(notice.payload for notice in told) == sorted(named)

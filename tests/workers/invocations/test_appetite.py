@@ -25,7 +25,7 @@ def test_what_is_queued_while_little_runs_is_claimed_at_once() -> None:
     assert appetite.wait_seconds(running=0, now=5.0) is None
     appetite.told(HERE, held=0, now=5.0)
     assert appetite.wait_seconds(running=0, now=5.0) == 0.0
-    assert list(appetite.take()) == [HERE]
+    assert appetite.take() == [HERE]
     assert appetite.wait_seconds(running=0, now=5.0) is None
 
 
@@ -33,19 +33,7 @@ def test_endpoints_are_claimed_from_in_the_order_in_which_they_were_named() -> N
     appetite = Appetite()
     for each in (THERE, HERE, THERE):
         appetite.told(each, held=0, now=0.0)
-    assert list(appetite.take()) == [THERE, HERE]
-
-
-def test_a_request_is_named_with_its_endpoint_while_it_is_all_that_was_told() -> None:
-    appetite = Appetite()
-    first, second = UUID(int=11), UUID(int=12)
-    appetite.told(HERE, held=0, now=0.0, request_id=first)
-    appetite.told(THERE, held=0, now=0.0, request_id=second)
-    appetite.told(THERE, held=0, now=0.0, request_id=first)
-    assert appetite.take() == {HERE: first, THERE: None}
-    appetite.told(HERE, held=0, now=0.0)
-    appetite.told(HERE, held=0, now=0.0, request_id=second)
-    assert appetite.take() == {HERE: None}
+    assert appetite.take() == [THERE, HERE]
 
 
 def test_while_much_runs_slots_are_filled_together() -> None:
@@ -64,7 +52,7 @@ def test_what_is_queued_at_a_full_endpoint_is_no_reason_to_claim() -> None:
         appetite.told(HERE, held=4, now=1.0)
     assert appetite.wait_seconds(running=4, now=1.0) is None
     appetite.freed(HERE, now=2.0)
-    assert list(appetite.take()) == [HERE]
+    assert appetite.take() == [HERE]
 
 
 def test_a_slot_of_an_endpoint_whose_queue_is_empty_is_no_reason_to_claim() -> None:
@@ -80,7 +68,7 @@ def test_what_there_was_no_room_for_is_named_when_something_ends() -> None:
     appetite.starve(HERE)
     assert appetite.wait_seconds(running=500, now=0.0) is None
     appetite.ended(HERE, held=499, now=1.0)
-    assert list(appetite.take()) == [HERE]
+    assert appetite.take() == [HERE]
 
 
 def test_what_is_queued_while_the_rest_is_claimed_is_not_lost() -> None:
@@ -91,7 +79,7 @@ def test_what_is_queued_while_the_rest_is_claimed_is_not_lost() -> None:
     appetite.take()
     appetite.told(HERE, held=2, now=2.0)
     appetite.claimed(HERE, got=1, room=64, slots=2, held=3, now=3.0)
-    assert list(appetite.take()) == [HERE]
+    assert appetite.take() == [HERE]
 
 
 def test_slots_that_one_claim_left_free_are_filled_by_the_next_without_waiting() -> None:
@@ -129,7 +117,7 @@ class OneEndpoint(RuleBasedStateMachine):
     @precondition(lambda self: self.claim is None and self.appetite.wait_seconds(running=self.held, now=1e9) is not None)
     @rule()
     def begin_claim(self) -> None:
-        assert list(self.appetite.take()) == [HERE]
+        assert self.appetite.take() == [HERE]
         self.slots = self.SLOTS - self.using
         self.claim = min(self.queued, self.slots, self.ROOM)
         self.queued -= self.claim

@@ -13,13 +13,15 @@ from controlplane.invocations.models import AsyncInvocation
 from controlplane.routing.table import encode
 from tests.workers.invocations.site import VARIANT, Bench, bench, do, instance_at, queue_up, route_of
 from tests.workers.invocations.test_crew import leased
-from workers.invocations.known_routes import KnownRoutes, VariantTarget
+from workers.invocations.known_routes import KnownRoutes, Opening, Place
 from workers.invocations.leased import Leased
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 FIRST, SECOND = "127.0.0.1:1", "127.0.0.1:2"
-AT = VariantTarget(VARIANT, instance_at(FIRST))
+ENDPOINT = UUID(int=7)
+ROUTE = route_of(ENDPOINT, FIRST, SECOND)
+AT = Opening(instance_at(FIRST), Place(ROUTE, ROUTE.variants[0], FIRST))
 REVISION = "SELECT revision FROM routing_routingsnapshot WHERE endpoint_id = %s"
 
 Before = Callable[[Bench, AsyncInvocation], Awaitable[object]]
@@ -80,8 +82,8 @@ def claimed_alone(before: Before, body: bytes = b"payload") -> tuple[AsyncInvoca
             async with site.pool.connection() as connection:
                 [[revision]] = await (await connection.execute(REVISION, [row.endpoint_id])).fetchall()
             await before(site, row)
-            alone = await site.queue.claim_alone(row.endpoint_id, row.id, AT, revision)
-            return alone, await site.queue.claim(row.endpoint_id, 10, revision)
+            alone = await site.queue.ask_alone(row.endpoint_id, row.id, AT, revision)
+            return [Leased._make(each) for each in alone], await site.queue.claim(row.endpoint_id, 10, revision)
 
     return (row, *do(work()))
 
@@ -132,26 +134,30 @@ def test_what_is_not_to_run_is_not_leased(before: Before) -> None:
     assert alone == full == []
 
 
-ENDPOINT = UUID(int=7)
-
-
 def known(**changes: Any) -> KnownRoutes:
     """The documents of a dispatcher that has claimed once by this route."""
-    routes, route = KnownRoutes(), replace(route_of(ENDPOINT, FIRST, SECOND), **changes)
+    routes, route = KnownRoutes(), replace(ROUTE, **changes)
     routes.place(leased(ENDPOINT)._replace(instance_id=instance_at(FIRST), revision=3, document=encode(route)))
     return routes
 
 
+def proposed(routes: KnownRoutes, *shunned: str) -> str | None:
+    """The address of the instance that is proposed, whose id and place belong together."""
+    opening = routes.first_open(ENDPOINT, [instance_at(each) for each in shunned])
+    assert opening is None or opening.instance_id == instance_at(opening.place.address)
+    return opening and opening.place.address
+
+
 def test_the_first_instance_that_takes_requests_is_proposed() -> None:
-    assert known().first_open(ENDPOINT, []) == (VARIANT, instance_at(FIRST))
-    assert known().first_open(ENDPOINT, [instance_at(FIRST)]) == (VARIANT, instance_at(SECOND))
-    assert known().first_open(ENDPOINT, [instance_at(FIRST), instance_at(SECOND)]) is None
-    variant = route_of(ENDPOINT, FIRST, SECOND).variants[0]
+    assert proposed(known()) == FIRST
+    assert proposed(known(), FIRST) == SECOND
+    assert proposed(known(), FIRST, SECOND) is None
+    variant = ROUTE.variants[0]
     draining = replace(variant, targets=(replace(variant.targets[0], is_draining=True), variant.targets[1]))
-    assert known(variants=(draining,)).first_open(ENDPOINT, []) == (VARIANT, instance_at(SECOND))
+    assert proposed(known(variants=(draining,))) == SECOND
 
 
 def test_nothing_is_proposed_of_what_is_not_known_or_shared_by_two_revisions() -> None:
-    assert KnownRoutes().first_open(ENDPOINT, []) is None
+    assert proposed(KnownRoutes()) is None
     variant = route_of(ENDPOINT, FIRST).variants[0]
-    assert known(variants=(replace(variant, share=0.5), replace(variant, share=0.5))).first_open(ENDPOINT, []) is None
+    assert proposed(known(variants=(replace(variant, share=0.5), replace(variant, share=0.5)))) is None
