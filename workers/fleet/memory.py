@@ -8,6 +8,7 @@ Written inside the transaction of the outcome that teaches it. The lengths are `
 """
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
@@ -22,19 +23,17 @@ def remember_refusal(attempt: LaunchAttempt, error: ProviderError, now: datetime
     mark = _marks(attempt).select_for_update().first()
     streak = streak_after(mark.streak, mark.marked_at, mark.until, now) if mark else 1
     until = now + timedelta(seconds=mark_seconds(error.kind, streak, settings.HEADRACE.capacity_mark_seconds))
-    CapacityMark.objects.update_or_create(
-        **_key(attempt),
-        defaults={
-            "kind": error.kind.value,
-            "message": error.message,
-            "marked_at": now,
-            "until": until,
-            "streak": streak,
-            "seen_by": attempt.endpoint.name,
-            "probe_token": "",
-            "probe_expires_at": None,
-        },
-    )
+    facts = {
+        "kind": error.kind.value,
+        "message": error.message,
+        "marked_at": now,
+        "until": until,
+        "streak": streak,
+        "seen_by": attempt.endpoint.name,
+        "probe_token": "",
+        "probe_expires_at": None,
+    }
+    _mark(attempt, facts)
     return until
 
 
@@ -86,7 +85,16 @@ def note_interruption(instance: Instance, why: str, now: datetime) -> None:
         "until": until,
         "seen_by": instance.endpoint.name,
     }
-    CapacityMark.objects.update_or_create(**_key(instance), defaults=facts)
+    _mark(instance, facts)
+
+
+def _mark(row: LaunchAttempt | Instance, facts: dict[str, Any]) -> None:
+    """Store these facts of a mark, new or not, in one statement: another worker's success may delete it at any moment,
+    also between a statement that finds it there and one that would read it.
+    """
+    key = _key(row)
+    mark = CapacityMark(**key, **facts)
+    CapacityMark.objects.bulk_create([mark], update_conflicts=True, unique_fields=[*key], update_fields=[*facts])
 
 
 def _key(row: LaunchAttempt | Instance) -> dict[str, str]:

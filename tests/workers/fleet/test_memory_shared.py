@@ -1,18 +1,22 @@
 """Capacity memory among many endpoints and many workers at once, over the real database."""
 
 import dataclasses
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 from django.conf import settings
+from django.db import connection, transaction
 
 from controlplane.endpoints.models import EndpointVariant
 from controlplane.fleet.models import CapacityMark, LaunchAttempt
 from controlplane.fleet.states import AttemptStage
 from tests.workers.fleet.crowd import MeetingPlace, SlowProvider, all_at_once, ids_of, settle_together
 from tests.workers.plane import FIRST, SECOND, THIRD, Plane
+from workers.fleet import memory
 from workers.providers import registry
 from workers.providers.base import CALL_TIMEOUT_SECONDS
+from workers.providers.errors import ErrorKind, ProviderError
 
 CROWD = [f"e{number}" for number in range(10)]
 FIRST_MARK = 300
@@ -43,6 +47,30 @@ def asks_of(plane: Plane, instance_type: str) -> int:
 
 
 # At the same moment.
+
+
+def test_refusals_and_successes_at_the_same_moment_are_all_stored(plane: Plane) -> None:
+    """Whatever comes between two statements of one of them."""
+    plane.world.set_capacity(FIRST, 0)
+    plane.create()
+    plane.settle(0)
+    attempt = LaunchAttempt.objects.select_related("endpoint").get(instance_type=FIRST)
+    refusal = ProviderError(ErrorKind.CAPACITY, "There is none.")
+
+    def refuse_and_succeed() -> None:
+        try:
+            for _ in range(100):
+                with transaction.atomic():
+                    memory.remember_refusal(attempt, refusal, plane.clock.now())
+                with transaction.atomic():
+                    memory.forget_refusal(attempt)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as workers:
+        for each in [workers.submit(refuse_and_succeed) for _ in range(4)]:
+            each.result()
+    assert not CapacityMark.objects.filter(instance_type=FIRST).exists()
 
 
 def test_ten_endpoints_created_at_the_same_moment_ask_the_dry_type_once(plane: Plane, meeting: MeetingPlace) -> None:

@@ -37,7 +37,7 @@ class Strays:
         return registry.get("simulated").launch(request)
 
     def launch_late(self, name: str = "e") -> ProviderInstance:
-        """A refused launch of this endpoint, of its first type, is carried out after all, by a worker that comes too late."""
+        """This endpoint's refused launch of FIRST is carried out after all, by a worker that comes too late."""
         attempt = LaunchAttempt.objects.filter(endpoint__name=name, instance_type=FIRST, stage="refused").first()
         assert attempt is not None
         return self.launch(attempt.token, instance_type=attempt.instance_type)
