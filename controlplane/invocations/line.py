@@ -241,6 +241,7 @@ class Line:
         if status == ExecStatus.TUPLES_OK:
             self._transformer.set_pgresult(result)
             pending.rows = self._transformer.load_rows(0, result.ntuples, tuple)
+            self._transformer.set_pgresult(None)  # or else it would keep what may be megabytes
         elif status == ExecStatus.FATAL_ERROR:
             pending.error = error_from_result(result)
         elif status == ExecStatus.PIPELINE_SYNC:

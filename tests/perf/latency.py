@@ -1,7 +1,9 @@
 """How soon work begins when nothing else is to be done: an accept until its model is called, a Celery task until it runs.
 
 Measured from before the client sends to when this process hears of it: from the model's call, which arrives here, or from
-a datagram that the task sends. Both workers are up and idle, and all take turns.
+a datagram that the task sends. Both workers are up and idle, and all take turns. Nothing else wakes this process meanwhile,
+whose processors are those of what it measures: the 202 is read after the call, and the stages of an accept are measured by
+themselves.
 
 An accept waits for the disk, and a task in its broker does not. A disk that has been idle may take ten times as long for a
 small write as one that has not, so a raw commit of one row is measured beside them, and everything twice: idle, and while
@@ -41,6 +43,7 @@ _EMPTY = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 
 HEADRACE, CELERY, COMMIT = "Headrace, accept to model", "Celery, send to task", "a raw commit of one row"
 STORED, ACCEPTED, CALLED = "stored, and told to the dispatcher", "accepted: the 202", "its model called"
+STAGES = [STORED, ACCEPTED, CALLED]
 
 
 class Model:
@@ -73,9 +76,9 @@ def run(site: Site) -> None:
     """Measure and print."""
     with ExitStack() as stack:
         rig = _rig(site, stack)
-        rivals = {HEADRACE: lambda: rig.until_called()[CALLED], CELERY: rig.until_told, COMMIT: rig.until_stored}
+        rivals = {HEADRACE: rig.until_called, CELERY: rig.until_told, COMMIT: rig.until_stored}
         _show("Latency when idle", _by_turns(rivals))
-        _show_stages([rig.until_all_is_heard() for _ in range(SAMPLES)])
+        _show_stages([rig.until_each_stage() for _ in range(SAMPLES)])
         with _awake(site.data_dir):
             _show("The same while the disk is kept awake", _by_turns(rivals))
         wait_for(lambda: site.count("queued") + site.count("running") == 0)
@@ -98,17 +101,28 @@ class Rig:
     database: "psycopg.Connection[Any]"
     bell: "psycopg.Connection[Any]"
 
-    def until_called(self, *, listens: bool = False) -> dict[str, float]:
-        """Seconds until each stage of an accept; `listens` for the notification as well, which costs time."""
+    def until_called(self) -> float:
+        """Seconds until an accept's model is called."""
+        seconds = self._reached([], [CALLED])[CALLED]
+        self.line.recv(65536)
+        return seconds
+
+    def until_each_stage(self) -> dict[str, float]:
+        """Seconds until each stage of an accept, after a pause."""
+        self.bell.execute(f"LISTEN {CHANNEL}")
+        threading.Event().wait(IDLE_SECONDS)
+        reached = self._reached([self.bell, self.line], STAGES)
+        self.bell.execute(f"UNLISTEN {CHANNEL}")
+        return reached
+
+    def _reached(self, beside_model: list[Any], stages: list[str]) -> dict[str, float]:
         path = f"/endpoints/{NAME}/async-invocations"
         message = signed_request(signer_of(self.site), self.site.url, path, b"{}")
         reached: dict[str, float] = {}
-        bells = [self.bell] if listens else []
-        stages = len((ACCEPTED, CALLED, *bells))
         began = clock.monotonic()
         self.line.sendall(message)
-        while len(reached) < stages:
-            for ready in select.select([*bells, self.line, *self.model.sockets], [], [])[0]:
+        while len(reached) < len(stages):
+            for ready in select.select([*beside_model, *self.model.sockets], [], [])[0]:
                 now = clock.monotonic() - began
                 if ready is self.bell:
                     self.bell.pgconn.consume_input()
@@ -119,14 +133,6 @@ class Rig:
                     reached[ACCEPTED] = now
                 elif self.model.takes(ready):
                     reached[CALLED] = now
-        return reached
-
-    def until_all_is_heard(self) -> dict[str, float]:
-        """Seconds until each stage, its notification among them, after a pause."""
-        self.bell.execute(f"LISTEN {CHANNEL}")
-        threading.Event().wait(IDLE_SECONDS)
-        reached = self.until_called(listens=True)
-        self.bell.execute(f"UNLISTEN {CHANNEL}")
         return reached
 
     def until_told(self) -> float:
@@ -202,5 +208,5 @@ def _show(title: str, found: dict[str, list[float]]) -> None:
 
 def _show_stages(ours: list[dict[str, float]]) -> None:
     print("  where it goes, from before the client sends (medians of more, while this process hears the notifications too)")
-    for stage in (STORED, ACCEPTED, CALLED):
+    for stage in STAGES:
         print(f"    {statistics.median(each[stage] for each in ours) * 1000:6.1f} ms  {stage}")
