@@ -101,10 +101,16 @@ class Crew:
         self._appetite.freed(leased.endpoint_id, clock.monotonic())
         self._left()
 
-    def drop_lost(self, still_held: set[tuple[UUID, UUID]], is_ending: Callable[[Leased], bool]) -> None:
-        """Stop those whose lease (id and token) is somebody else's now."""
+    def drop_lost(
+        self, asked_for: Iterable[Leased], still_held: set[tuple[UUID, UUID]], is_ending: Callable[[Leased], bool]
+    ) -> None:
+        """Stop those whose lease is somebody else's now: of what was asked for, all but those (id and token) still held.
+
+        What has been taken since it was asked is as it was.
+        """
+        lost = {(leased.id, leased.lease_token) for leased in asked_for} - still_held
         for task, leased in self._tasks.items():
-            if (leased.id, leased.lease_token) not in still_held and not task.done() and not is_ending(leased):
+            if (leased.id, leased.lease_token) in lost and not task.done() and not is_ending(leased):
                 log.warning("invocation %s: the lease was lost", leased.id)
                 self._stop(task)
 

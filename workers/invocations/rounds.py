@@ -143,7 +143,8 @@ class Rounds:
         """Renew what runs here; what was lost meanwhile is somebody else's and stops."""
         self.moves += 1
         if self._timetable.is_renewal_due(running=self.crew.size, now=clock.monotonic()):
-            self.crew.drop_lost(await self.ledger.renew(self.crew.leases), self.ledger.is_ending)
+            leases = self.crew.leases
+            self.crew.drop_lost(leases, await self.ledger.renew(leases), self.ledger.is_ending)
 
     async def _serve(self, waiting: Waiting) -> None:
         """Claim from one endpoint; of one that is gone, what can be told."""

@@ -119,14 +119,15 @@ def test_a_slot_is_free_once_however_its_request_leaves() -> None:
 
 def test_a_request_whose_lease_was_lost_is_stopped_and_the_others_go_on() -> None:
     async def test(crew: Crew, runs: Runs, appetite: Appetite) -> None:
-        kept, lost, ending = leased(), leased(), leased()
+        kept, lost, ending, later = (leased() for _ in range(4))
         for each in (kept, lost, ending):
             crew.take(each, "", Call(0.0))
+        asked_for = crew.leases
+        crew.take(later, "", Call(0.0))
         await asyncio.sleep(0)
-        crew.drop_lost({(kept.id, kept.lease_token)}, lambda each: each is ending)
-        while crew.size == 3:
-            await asyncio.sleep(0)
-        assert {each.id for each in crew.leases} == {kept.id, ending.id}
+        crew.drop_lost(asked_for, {(kept.id, kept.lease_token)}, lambda each: each is ending)
+        await shrunk(crew, 3)
+        assert {each.id for each in crew.leases} == {kept.id, ending.id, later.id}
         runs.end.set()
         await settled(crew)
 
@@ -154,7 +155,7 @@ def test_those_that_leave_without_an_outcome_are_abandoned_and_no_others(monkeyp
             crew.take(each, "somewhere", Call(0.0))
         await shrunk(crew, 2)
         assert [each.id for each in crew.abandoned] == [unwritten.id, failed.id, cancelled.id]
-        crew.drop_lost({(late.id, late.lease_token)}, lambda each: False)
+        crew.drop_lost(crew.leases, {(late.id, late.lease_token)}, lambda each: False)
         await shrunk(crew, 1)
         await crew.let_end()
         assert [each.id for each in crew.abandoned] == [unwritten.id, failed.id, cancelled.id, late.id]
