@@ -165,7 +165,7 @@ def profile(site: Site, caller: Caller, options: argparse.Namespace) -> None:
     peer = headrace(site, port, (process.pid,))[0]
     messages = caller.prepare(peer, is_stream=False)
     caller.round(peer, messages, 16, 0.5)
-    process.send_signal(signal.SIGUSR1)
+    process.send_signal(signal.SIGUSR2)
     done = caller.round(peer, messages, 16, 3 * options.seconds)["done"]
     process.send_signal(signal.SIGINT)
     process.wait(20)
