@@ -1,6 +1,7 @@
 """Where the gateway's time goes: `python -m tests.perf.gateway_profile FILE`.
 
-It runs the gateway; SIGUSR2 begins the profile, so that starting is left out (SIGUSR1 is the gateway's own), and SIGINT ends both.
+It runs the gateway; SIGUSR2 begins the profile, so that starting is left out, and SIGINT ends both. SIGUSR1 is what the
+gateway itself takes (see `controlplane.core.stacks`).
 """
 
 import cProfile
