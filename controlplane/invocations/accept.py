@@ -18,9 +18,9 @@ from functools import partial
 import psycopg
 
 from controlplane.core.futures import end
-from controlplane.invocations.accepted import FIELDS, Accepted
-from controlplane.invocations.line import Line, Row, Statement
-from controlplane.invocations.notices import CHANNEL
+from controlplane.invocations.accept_statements import INSERT, INSERT_ONE
+from controlplane.invocations.accepted import Accepted
+from controlplane.invocations.line import Line, Row
 from controlplane.invocations.waiting import Tell, Waiting, WaitingRoom, too_late
 
 BATCH = 200
@@ -35,51 +35,6 @@ GATHER_SECONDS = 0.05
 log = logging.getLogger(__name__)
 
 
-# `row` is what is to be stored. Each id is stored once, however often the statement runs. The result are the endpoints of
-# what is stored; the endpoints of the rest are gone.
-_SQL = f"""
-WITH row AS (
-  SELECT row.* FROM {{rows}}
-  JOIN endpoints_endpoint endpoint ON endpoint.id = row.endpoint_id AND endpoint.phase NOT IN ('Deleting', 'Failed')
-), invocation AS (
-  INSERT INTO invocations_asyncinvocation (
-    id, account_id, endpoint_id, endpoint_name, variant_name, inference_id, content_type, accept, custom_attributes,
-    state, accepted_at, expires_at, timeout_seconds, attempts, due_at, output_location, failure_location, input_location,
-    delivery, is_storing, outcome_text, failure_kind, timeline, redrives)
-  SELECT id, account_id, endpoint_id, endpoint_name, '', inference_id, content_type, accept, custom_attributes,
-         'queued', accepted_at, expires_at, timeout_seconds, 0, accepted_at, output_location, failure_location,
-         input_location, delivery, false, '', '', '[]', 0
-  FROM row
-  ON CONFLICT (id) DO NOTHING
-  RETURNING id
-), payload AS (
-  INSERT INTO invocations_asyncpayload (invocation_id, body)
-  SELECT row.id, row.body FROM row JOIN invocation USING (id) WHERE row.input_location = ''
-)
-SELECT endpoint FROM (
-  SELECT endpoint_id::text AS endpoint, CASE count(*) WHEN 1 THEN ' ' || (array_agg(id))[1] ELSE '' END AS alone
-  FROM row GROUP BY endpoint_id
-) AS told, pg_notify('{CHANNEL}', endpoint || alone)
-"""  # noqa: S608 - composed of this module's constants
-
-
-def _one() -> Statement:
-    """The statement for one request alone, half as dear as that for many."""
-    values = ", ".join(f"%({name})s::{field.type} AS {name}" for name, field in FIELDS.items())
-    packs = {name: field.one for name, field in FIELDS.items()}
-    return Statement("accept_one", _SQL.format(rows=f"(SELECT {values}) AS row"), **packs)
-
-
-def _many() -> Statement:
-    """The statement for requests that came at about the same time."""
-    arrays = ", ".join(f"%({name})s::{field.type}[]" for name, field in FIELDS.items())
-    packs = {name: field.many for name, field in FIELDS.items()}
-    return Statement("accept", _SQL.format(rows=f"unnest({arrays}) AS row ({', '.join(FIELDS)})"), **packs)
-
-
-_INSERT_ONE, _INSERT = _one(), _many()
-
-
 class EndpointGone(Exception):
     """The endpoint was deleted before the request was stored; nothing is."""
 
@@ -88,7 +43,7 @@ class Acceptor:
     """Takes requests into the database, over WRITERS connections of its own; for one event loop."""
 
     def __init__(self, database_url: str) -> None:
-        self._lines = [Line(database_url, _INSERT_ONE, _INSERT) for _ in range(WRITERS)]
+        self._lines = [Line(database_url, INSERT_ONE, INSERT) for _ in range(WRITERS)]
         self._idle = list(self._lines)
         self._room = WaitingRoom()
         self._queue: deque[Waiting] = deque()
@@ -212,8 +167,8 @@ class Acceptor:
 
     def _insert(self, line: Line, requests: Sequence[Accepted]) -> "asyncio.Future[list[Row]]":
         if len(requests) == 1:
-            return line.ask((_INSERT_ONE, requests[0]._asdict()))
-        return line.ask((_INSERT, dict(zip(Accepted._fields, zip(*requests, strict=True), strict=True))))
+            return line.ask((INSERT_ONE, requests[0]._asdict()))
+        return line.ask((INSERT, dict(zip(Accepted._fields, zip(*requests, strict=True), strict=True))))
 
 
 def _endpoints_in(rows: Sequence[Row]) -> set[str]:
