@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.perf.site import celery_worker
-from tests.system.stack import REPOSITORY, Stack
+from tests.system.stack import REPOSITORY, STOP_SECONDS, Stack
 
 VICTIMS = ("worker", "second worker", "valkey", "postgres")
 
@@ -42,7 +42,7 @@ class SecondWorker:
     def stop(self) -> None:
         """End it for good."""
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(STOP_SECONDS)
 
 
 class Killings(threading.Thread):

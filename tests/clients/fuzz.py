@@ -45,6 +45,7 @@ def fuzz(
         *("run", f"{stack.url}/api/v1/schema/", "--header", f"Authorization: Bearer {administrator_token(stack)}"),
         *("--seed", seed, "--max-examples", examples, "--workers", 1),
         *(() if seconds is None else ("--max-time", seconds)),
+        *("--request-timeout", 60, "--suppress-health-check", "too_slow"),  # the machine's speed is no finding
         *("--continue-on-failure", "--generation-database", "none", "--warnings", "off"),
     ]
     try:

@@ -26,15 +26,17 @@ from headrace_client.api.endpoints import (
 )
 from headrace_client.api.invocations import invoke_endpoint_async
 from headrace_client.api.models import create_model, delete_model, describe_model
+from httpx import Timeout
 
 NAME = "generated-python"
 BODY = bytes(range(256))
 SECONDS = 60
+"""For each answer, and for each thing that is waited for."""
 
 
 def main(address: str, bucket: str) -> dict[str, Any]:
     """The journey; whatever is not as it must be raises AssertionError."""
-    client = AuthenticatedClient(base_url=address, token=os.environ["HEADRACE_TOKEN"])
+    client = AuthenticatedClient(base_url=address, token=os.environ["HEADRACE_TOKEN"], timeout=Timeout(SECONDS))
     make(client, bucket)
     described = until(lambda: find(client), lambda found: found.endpoint_status == "InService")
     assert described.production_variants[0].current_instance_count == 1
@@ -135,10 +137,12 @@ def delete(client: AuthenticatedClient) -> None:
 def until(look: Callable[[], Any], is_so: Callable[[Any], bool]) -> Any:
     """What `look` finds once it is so."""
     deadline, pause = time.monotonic() + SECONDS, threading.Event()
-    while not is_so(found := look()):
-        assert time.monotonic() < deadline, found
+    while True:
+        is_last = time.monotonic() >= deadline
+        if is_so(found := look()):
+            return found
+        assert not is_last, found
         pause.wait(0.2)
-    return found
 
 
 if __name__ == "__main__":

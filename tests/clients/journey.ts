@@ -24,9 +24,10 @@ const requests = new generated.AsyncRequestsApi(configuration);
 async function until<T>(look: () => Promise<T>, isSo: (found: T) => boolean): Promise<T> {
   const deadline = Date.now() + SECONDS * 1000;
   for (;;) {
+    const isLast = Date.now() >= deadline;
     const found = await look();
     if (isSo(found)) return found;
-    assert.ok(Date.now() < deadline, JSON.stringify(found));
+    assert.ok(!isLast, JSON.stringify(found));
     await pause(200);
   }
 }

@@ -10,7 +10,7 @@ from tests.system.stack import Stack
 SEED = 1
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_the_fuzzer_finds_nothing(stack: Stack, document: dict[str, Any]) -> None:
     operations = sum(len(methods) for methods in document["paths"].values())
     found = fuzz(stack, SEED)

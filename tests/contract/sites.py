@@ -3,7 +3,6 @@
 import http.client
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.contract.waiting import wait
+from tests.controlplane.routing.peers import free_port
 from workers.providers.base import InstanceStatus, LaunchRequest, Provider, ProviderInstance
 from workers.providers.ec2.fake.server import FakeEc2
 from workers.providers.ec2.fake.world import World
@@ -23,6 +23,8 @@ from workers.providers.simulated.provider import SimulatedProvider
 
 TYPE, OTHER_TYPE = "ml.g5.2xlarge", "ml.m5.large"
 ROOT = Path(__file__).parents[2]
+PATIENCE_SECONDS = 60.0
+"""How long processes of a site may take, on a machine that does other things as well."""
 
 
 class Site(Protocol):
@@ -75,7 +77,7 @@ class LocalSite:
         return LocalSite(self.data_dir)
 
     def close(self) -> None:
-        assert stop.main(self.data_dir, patience_seconds=5.0) == 0
+        assert stop.main(self.data_dir, patience_seconds=PATIENCE_SECONDS) == 0
 
 
 @dataclass
@@ -139,12 +141,6 @@ class Ec2Site:
 SITES: dict[str, Callable[[Path], Site]] = {"ec2": Ec2Site, "local": LocalSite, "simulated": SimulatedSite}
 
 
-def free_port() -> int:
-    """A port that nobody has."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 def environment() -> Mapping[str, str]:
     """What a provider is given when nothing is set."""
     return {"PATH": os.environ["PATH"]}
@@ -175,4 +171,4 @@ def launch_in_processes(site: Site, tokens_of_each: list[list[str]]) -> list[str
         subprocess.Popen([*command, json.dumps(tokens), json.dumps(dict(site.env))], cwd=ROOT, stdout=subprocess.PIPE)
         for tokens in tokens_of_each
     ]
-    return [line for process in processes for line in process.communicate(timeout=60)[0].decode().split()]
+    return [line for process in processes for line in process.communicate(timeout=2 * PATIENCE_SECONDS)[0].decode().split()]

@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from tests.contract.sites import ROOT
+from tests.contract.sites import PATIENCE_SECONDS, ROOT
 from tests.contract.waiting import wait
-from workers.providers.local.shim import free_port
+from tests.controlplane.routing.peers import free_port
 from workers.providers.ping import ping
 
 SERVER = ROOT / "deploy" / "images" / "reference" / "server.py"
 MODE = "X-Amzn-SageMaker-Custom-Attributes"
+HANG_SECONDS = 120
 
 
 class Container:
@@ -32,7 +33,7 @@ class Container:
 
     def post(self, body: bytes = b"body", mode: str = "", path: str = "/invocations") -> tuple[int, bytes, Any]:
         """Status, body and headers of one call."""
-        connection = http.client.HTTPConnection(self.address, timeout=30)
+        connection = http.client.HTTPConnection(self.address, timeout=PATIENCE_SECONDS)
         try:
             connection.request("POST", path, body, {MODE: f"mode={mode}"} if mode else {})
             answer = connection.getresponse()
@@ -135,11 +136,11 @@ def test_crash_ends_the_process_without_an_answer() -> None:
     with running() as container:
         with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
             container.post(mode="crash")
-        assert container.process.wait(30) == 1
+        assert container.process.wait(PATIENCE_SECONDS) == 1
 
 
 def test_a_connection_is_kept_alive(container: Container) -> None:
-    connection = http.client.HTTPConnection(container.address, timeout=30)
+    connection = http.client.HTTPConnection(container.address, timeout=PATIENCE_SECONDS)
     for _ in range(3):
         connection.request("POST", "/invocations", b"x")
         assert connection.getresponse().read() == b"x"
@@ -149,7 +150,7 @@ def test_a_connection_is_kept_alive(container: Container) -> None:
 
 def test_a_body_may_be_chunked_and_may_wait_for_permission(container: Container) -> None:
     host, port = container.address.split(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS) as connection:
         connection.sendall(
             b"POST /invocations HTTP/1.1\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
         )
@@ -204,22 +205,22 @@ def test_other_paths_are_not_found(container: Container) -> None:
 )
 def test_ping_answers_as_it_is_told(word: str, detail: str) -> None:
     with running(CHAOS_PING=word) as container:
-        health = ping(container.address, 0.3 if word == "hang" else 5.0)
+        health = ping(container.address, 0.3 if word == "hang" else PATIENCE_SECONDS)
     assert (health.is_healthy, health.detail) == (detail == "", detail)
 
 
 def test_ping_can_be_changed_while_it_runs() -> None:
     with running() as container:
-        assert ping(container.address, 5.0).is_healthy
+        assert ping(container.address, PATIENCE_SECONDS).is_healthy
         container.post(mode="ping:500")
-        assert ping(container.address, 5.0).detail == "/ping answered 500"
+        assert ping(container.address, PATIENCE_SECONDS).detail == "/ping answered 500"
 
 
 def test_it_can_be_told_to_fail_every_call_and_to_stop_doing_so() -> None:
     with running() as container:
         assert container.post(mode="from-now:http:500:html")[0] == 200
         assert container.post(mode="echo")[0] == 500
-        assert ping(container.address, 5.0).is_healthy
+        assert ping(container.address, PATIENCE_SECONDS).is_healthy
         assert container.post(mode="from-now:")[0] == 200
         assert container.post()[:2] == (200, b"body")
 
@@ -234,12 +235,12 @@ def test_sigterm_ends_it_at_once_whatever_is_under_way() -> None:
     with running() as container:
         host, port = container.address.split(":")
         with socket.create_connection((host, int(port))) as connection:
-            connection.sendall(b"POST /invocations HTTP/1.1\r\nContent-Length: 14\r\n\r\n#mode=hang:60\n")
+            connection.sendall(b"POST /invocations HTTP/1.1\r\nContent-Length: 15\r\n\r\n#mode=hang:%d\n" % HANG_SECONDS)
             connection.setblocking(False)
             started = time.monotonic()
             container.process.terminate()
-            assert container.process.wait(30) == 0
-    assert time.monotonic() - started < 30
+            assert container.process.wait(HANG_SECONDS) == 0
+    assert time.monotonic() - started < HANG_SECONDS
 
 
 def test_the_journal_tells_how_each_request_ended(tmp_path: Path) -> None:

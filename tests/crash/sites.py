@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -10,7 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 from controlplane.core import clock
-from tests.contract.sites import environment, free_port
+from tests.contract.sites import PATIENCE_SECONDS, environment
+from tests.contract.waiting import wait
+from tests.controlplane.routing.peers import free_port
 from workers.providers.base import InstanceStatus, Provider
 from workers.providers.ec2.fake.server import FakeEc2
 from workers.providers.ec2.fake.world import Instance as Ec2Instance
@@ -51,7 +52,7 @@ class Site(Protocol):
         """Let an instance die."""
 
     def let_time_pass(self) -> None:
-        """What runs in real time may run for a moment."""
+        """What runs in real time may come to rest."""
 
     def close(self) -> None:
         """Leave nothing behind."""
@@ -87,7 +88,6 @@ class LocalSite:
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
-        self._pause = threading.Event()
         self.provider = LocalProvider(data_dir, environment(), grace_seconds=0.5)
 
     def start(self) -> Provider:
@@ -107,10 +107,19 @@ class LocalSite:
         os.kill(directory.state["pid"], signal.SIGKILL)
 
     def let_time_pass(self) -> None:
-        self._pause.wait(0.02)
+        """Until all are at rest: what a slow machine needs for them is nothing by the clock that jumps."""
+        wait(self._is_at_rest, PATIENCE_SECONDS)
+
+    def _is_at_rest(self) -> bool:
+        """Whether no process is on its way: each serves, or has ended."""
+        return all(
+            each.status is InstanceStatus.EXITED
+            or (each.status is InstanceStatus.RUNNING and self.provider.ping(each, PATIENCE_SECONDS).is_healthy)
+            for each in self.provider.list_owned(OWNER)
+        )
 
     def close(self) -> None:
-        assert stop.main(self._data_dir, patience_seconds=5.0) == 0
+        assert stop.main(self._data_dir, patience_seconds=PATIENCE_SECONDS) == 0
 
 
 class Ec2Site:

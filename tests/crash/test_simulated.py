@@ -50,7 +50,7 @@ def _matrix() -> Iterator[tuple[Scenario, str, int]]:
             yield scenario, weather, 0 if EVERY_POINT else POINTS_IN_WEATHER // half
 
 
-@pytest.mark.timeout(7200 if EVERY_POINT else 180)
+@pytest.mark.timeout(7200 if EVERY_POINT else 300)
 @pytest.mark.parametrize(
     ("scenario", "weather", "points"), [pytest.param(*each, id=f"{each[0].name}-{each[1]}") for each in _matrix()]
 )

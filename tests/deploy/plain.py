@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,17 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.embedded.child import Child, Spec
+from tests.controlplane.routing.peers import free_port
 from tests.deploy.manifests import IMAGE_DATA_DIR, ROOT, compose, environment_of, seconds
 
 BIN = Path(sys.executable).parent
 
 _ADDRESS = re.compile(r"\b(?:api|store|model|127\.0\.0\.1):(\d+)\b")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Plain:

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Way:
-    """Leads from `port` to a server, unless it is shut; `turned_away` counts those who came in vain."""
+    """Leads from `port` to a server, unless it is shut or the server is away; `turned_away` counts who came in vain."""
 
     to: tuple[str, int]
     port: int = 0
     is_shut: bool = False
     turned_away: int = 0
     _open: "list[socket.socket]" = field(default_factory=list)
+    _leading: threading.Lock = field(default_factory=threading.Lock)
+    """Whoever is let in is on the list before anybody shuts the way."""
 
     @property
     def url(self) -> str:
@@ -23,27 +25,32 @@ class Way:
 
     def shut(self) -> None:
         """Let nobody through any more, nor those who are on their way."""
-        self.is_shut = True
-        for each in self._open:
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+        with self._leading:
+            self.is_shut = True
+            for each in self._open:
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
 
     def serve(self, listener: socket.socket) -> None:
         """Take callers until the listener is closed."""
         with suppress(OSError):
             while True:
                 caller, _ = listener.accept()
-                if self.is_shut:
-                    self.turned_away += 1
-                    caller.close()
-                else:
-                    self._lead(caller)
+                with self._leading:
+                    if self.is_shut or not self._lead(caller):
+                        self.turned_away += 1
+                        caller.close()
 
-    def _lead(self, caller: socket.socket) -> None:
-        server = socket.create_connection(self.to)
+    def _lead(self, caller: socket.socket) -> bool:
+        """Whether there is a server to lead the caller to."""
+        try:
+            server = socket.create_connection(self.to)
+        except OSError:
+            return False
         self._open += [caller, server]
         for source, sink in ((caller, server), (server, caller)):
             threading.Thread(target=_pump, args=(source, sink), daemon=True).start()
+        return True
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:

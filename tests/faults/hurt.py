@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +22,11 @@ class Victim:
 
     @property
     def pids(self) -> list[int]:
-        """The container's processes: the children of the one that looks after it."""
+        """The container's processes: the children of the one that looks after it; none when that is gone."""
         keeper = (self.directory.state or {})["pid"]
-        return [int(pid) for pid in Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()]
+        with suppress(OSError):
+            return [int(pid) for pid in Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()]
+        return []
 
     def die(self) -> None:
         """At once, whatever it is doing."""
@@ -33,13 +35,17 @@ class Victim:
     @contextmanager
     def standing_still(self) -> Iterator[None]:
         """Its sockets accept and its process does nothing, for as long as the context lasts."""
-        for pid in self.pids:
-            os.kill(pid, signal.SIGSTOP)
+        self._send(signal.SIGSTOP)
         try:
             yield
         finally:
-            for pid in self.pids:
-                os.kill(pid, signal.SIGCONT)
+            self._send(signal.SIGCONT)
+
+    def _send(self, number: signal.Signals) -> None:
+        """To all that are still there: it may have been replaced meanwhile."""
+        for pid in self.pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     @contextmanager
     def talking_nonsense(self) -> Iterator[None]:
@@ -53,7 +59,7 @@ class Victim:
     def _tell(self, mode: str) -> None:
         """Tell the container, behind the gateway's back."""
         port = int((self.directory.state or {})["port"])
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         connection.request("POST", "/invocations", b"x", {"X-Amzn-SageMaker-Custom-Attributes": f"mode={mode}"})
         connection.getresponse().read()
         connection.close()
@@ -91,7 +97,7 @@ def wait_seconds(seconds: float) -> None:
 
 def told_age(stack: Stack) -> int:
     """Seconds of age that /readyz tells of the routing table; 0 where it finds nothing to say."""
-    connection = http.client.HTTPConnection("127.0.0.1", int(stack.port), timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", int(stack.port), timeout=60)
     try:
         connection.request("GET", "/readyz")
         words = str(json.loads(connection.getresponse().read())["routing_table"])

@@ -5,7 +5,7 @@ The journal is what containers write down of their calls (the fixture `journal`;
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -97,6 +97,14 @@ def most_at_once(journal: Path, accepted: list[Accepted]) -> int:
         under_way += 1 if line["event"] == "received" else -1
         most = max(most, under_way)
     return most
+
+
+@contextmanager
+def hearing(stack: Stack, *processes: str) -> Iterator[Callable[[], str]]:
+    """What these processes have said in their logs since then; what came before is other tests' doing."""
+    logs = [stack.data_dir / "logs" / f"{process}.log" for process in processes]
+    sizes = {log: log.stat().st_size for log in logs}
+    yield lambda: "".join(log.read_bytes()[size:].decode(errors="replace") for log, size in sizes.items())
 
 
 def ends_of(journal: Path, accepted: Accepted) -> list[str]:

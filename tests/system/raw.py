@@ -46,7 +46,7 @@ def signed(stack: Stack, method: str, path: str, headers: dict[str, str], body: 
     return dict(request.headers)
 
 
-def send(stack: Stack, method: str, path: str, headers: dict[str, str], body: bytes, timeout: float = 30) -> Answer:
+def send(stack: Stack, method: str, path: str, headers: dict[str, str], body: bytes, timeout: float = 60) -> Answer:
     """Send exactly this, with the length of `body`."""
     connection = http.client.HTTPConnection("127.0.0.1", int(stack.port), timeout=timeout)
     try:
@@ -78,7 +78,7 @@ def invoke(stack: Stack, name: str, body: bytes, mode: str, **headers: str) -> A
 
 def connection(stack: Stack, data: bytes) -> socket.socket:
     """A connection on which `data` was sent."""
-    opened = socket.create_connection(("127.0.0.1", int(stack.port)), timeout=10)
+    opened = socket.create_connection(("127.0.0.1", int(stack.port)), timeout=60)
     opened.sendall(data)
     return opened
 

@@ -7,8 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,10 +16,12 @@ import psycopg
 import redis
 from botocore.config import Config
 
-from controlplane.embedded.kept import read_ports, read_secrets
+from controlplane.embedded.kept import read_secrets
 from controlplane.embedded.processes import answers_ready
 from tests import aws, evidence
 from tests.contract.openapi import Document
+from tests.contract.waiting import wait
+from tests.controlplane.routing.peers import free_port
 from tests.system.judging import watch
 from workers.providers.local.processes import directories
 from workers.providers.local.provider import LocalProvider
@@ -30,6 +30,11 @@ REPOSITORY = Path(__file__).parents[2]
 IMAGE = "headrace/reference:latest"
 FIRST, SECOND, PLENTY = "ml.g5.2xlarge", "ml.g4dn.xlarge", "ml.m5.large"
 CAPACITY = {FIRST: 0, SECOND: 3, PLENTY: 8}
+
+PORTS = ("gateway", "api", "postgres", "valkey", "store")
+
+STOP_SECONDS = 120
+"""Longer than calls under way, instances and engines take to end, one after the other."""
 
 T = TypeVar("T")
 
@@ -48,7 +53,7 @@ class Stack:
 
     def __init__(self, data_dir: Path, **changes: str) -> None:
         self.data_dir = data_dir
-        self.port = str(read_ports(data_dir, ["gateway"])["gateway"])
+        self.port = str(_reserved_ports(data_dir)["gateway"])
         self.url = f"http://127.0.0.1:{self.port}"
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("HEADRACE_", "AWS_"))}
         self._env = {
@@ -75,7 +80,7 @@ class Stack:
         evidence.ends(self)
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
-            self._process.wait(60)
+            self._process.wait(STOP_SECONDS)
 
     @property
     def access_key_id(self) -> str:
@@ -171,14 +176,10 @@ class Stack:
         """Types of the containers that run."""
         return [each.spec["instance_type"] for each in directories(self.data_dir) if each.is_alive and each.spec]
 
-    def wait(self, look: Callable[[], T], seconds: float = 30) -> T:
+    def wait(self, look: Callable[[], T], seconds: float = 60) -> T:
         """What `look` gives once it gives something; the clients' errors meanwhile are waited out."""
-        deadline, pause = time.monotonic() + seconds, threading.Event()
-        while time.monotonic() < deadline:
-            if found := look():
-                return found
-            pause.wait(0.1)
-        raise AssertionError(f"not within {seconds} s")
+        found: T = wait(look, seconds, pause_seconds=0.1)
+        return found
 
 
 @contextmanager
@@ -193,6 +194,13 @@ def running(**changes: str) -> Iterator[Stack]:
     finally:
         stack.stop()
         shutil.rmtree(data_dir, ignore_errors=True)
+
+
+def _reserved_ports(data_dir: Path) -> dict[str, int]:
+    """A port for each server, which nobody else is given while it is not there yet, or dead; kept as by an earlier run."""
+    ports = {name: free_port() for name in PORTS}
+    (data_dir / "ports.json").write_text(json.dumps(ports))
+    return ports
 
 
 def _sent(pid: int, number: int) -> bool:

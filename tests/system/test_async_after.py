@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.asynchronous import Accepted, accept, ends_of, found, queue_of
+from tests.system.asynchronous import Accepted, accept, calls_of, ends_of, found, queue_of
 from tests.system.raw import ask
 from tests.system.stack import Stack, objects_of
 
@@ -53,17 +53,20 @@ def test_a_request_whose_input_was_missing_is_put_right_and_redriven(stack: Stac
 
 
 def test_a_call_that_hangs_is_cancelled_and_its_place_given_to_the_next(stack: Stack, endpoint: str, journal: Path) -> None:
-    hanging = accept(stack, NAME, b"x", "hang:20")
+    hanging = accept(stack, NAME, b"x", "hang:30")
     running = stack.wait(lambda: (row := found(stack, hanging))["Status"] == "running" and row)
     waiting = accept(stack, NAME, b"next")
     cancelled = ask(stack, "POST", f"/api/v1/async-requests/{running['RequestId']}/cancel")
     assert cancelled.status == 200
-    assert stack.wait(lambda: objects_of(stack, waiting)[0], 15) == b"next"
+    assert stack.wait(lambda: objects_of(stack, waiting)[0]) == b"next"
     output, failure = stack.wait(lambda: (both := objects_of(stack, hanging))[1] and both)
     assert output is None
     assert b"The request was cancelled by" in failure
     assert stack.wait(lambda: (row := found(stack, hanging))["Status"] == "cancelled" and row)["Attempts"]
     # The container looks at its connection when it has done its work; then nobody was there any more.
-    stack.wait(lambda: ends_of(journal, hanging) == ["received", "client-abort"], 60)
+    stack.wait(lambda: ends_of(journal, hanging) == ["received", "client-abort"], 90)
+    ended = [(line["inference_id"], line["event"]) for line in calls_of(journal, [hanging, waiting])]
+    place_taken, hang_over = (waiting["InferenceId"], "received"), (hanging["InferenceId"], "client-abort")
+    assert ended.index(place_taken) < ended.index(hang_over), "the next one had not to wait for it"
     again = ask(stack, "POST", f"/api/v1/async-requests/{running['RequestId']}/redrive")
     assert (again.status, again.code) == (400, "ValidationException")

@@ -72,7 +72,7 @@ def test_an_endpoint_made_again_under_its_name_runs_nothing_of_the_earlier_one(s
     options = {"bucket": BUCKET, "asynchronous": {"ClientConfig": {"MaxConcurrentInvocationsPerInstance": 1}}}
     create_endpoint(stack, "again", environment={"CHAOS_SINK": str(old)}, **options)
     in_service(stack, "again")
-    running = accept(stack, "again", b"runs", "delay:2")
+    running = accept(stack, "again", b"runs", "delay:30")
     stack.wait(lambda: calls_of(old, [running]))
     waiting = [accept(stack, "again", b"waits") for _ in range(5)]
     delete_endpoint(stack, "again")

@@ -124,6 +124,7 @@ def test_eight_endpoints_that_contend_for_three_slots_never_exceed_them(stack: S
         return states.count("InService") == 3
 
     assert stack.wait(served)
+    most = max(most, stack.live_instances().count(SECOND))  # the last may have come between a look here and one there
     winners = [n for n in names if sagemaker.describe_endpoint(EndpointName=n)["EndpointStatus"] == "InService"]
     for name in winners:
         delete_endpoint(stack, name)

@@ -77,7 +77,7 @@ def test_a_process_that_is_asked_says_in_its_log_where_everything_is(stack: Stac
     before = log.stat().st_size
     [pid, *_] = stack.pids(process)
     os.kill(pid, signal.SIGUSR1)
-    told = stack.wait(lambda: "that is everything" in (text := log.read_text(errors="replace")[before:]) and text)
+    told = stack.wait(lambda: "that is everything" in (text := log.read_bytes()[before:].decode(errors="replace")) and text)
     assert "asked where everything is" in told
     assert "thread MainThread" in told
     assert said in told

@@ -97,7 +97,7 @@ def test_a_shadow_is_called_and_both_are_captured(stack: Stack, bucket: str, tmp
                 found[key.split("/")[2]] = json.loads(store.get_object(Bucket=bucket, Key=key)["Body"].read())
         return found if len(found) == 2 else None
 
-    lines = stack.wait(captured, 30)
+    lines = stack.wait(captured)
     for name in ("present", "future"):
         line = lines[name]
         assert line["captureData"]["endpointInput"]["data"] == "who?"

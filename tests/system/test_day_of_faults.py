@@ -15,7 +15,7 @@ def own_stack() -> Iterator[Stack]:
         yield started
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_only_what_a_failing_instance_had_been_sent_is_lost_and_nothing_is_sent_twice(own_stack: Stack) -> None:
     outcome = Day(own_stack, SHORT).live()
     report(outcome)

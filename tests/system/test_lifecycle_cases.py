@@ -222,7 +222,7 @@ def test_only_200_is_a_good_ping_and_what_never_gives_it_can_be_deleted(stack: S
             " WHERE endpoint_id = (SELECT id FROM endpoints_endpoint WHERE name = %s)",
             [name],
         )
-        stack.wait(lambda: "ping health check" in _told(database, name), 30)
+        stack.wait(lambda: "ping health check" in _told(database, name))
     assert describe(stack, name)["EndpointStatus"] in ("Creating", "Failed")
     remove(stack, name)
 

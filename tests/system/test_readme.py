@@ -82,7 +82,7 @@ def shell(stack: Stack) -> Iterator[Shell]:
     stack.set_capacity(FIRST, 0)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_the_readme_leads_from_nothing_to_an_answer(shell: Shell, tmp_path: Path) -> None:
     for number, (language, text) in enumerate(blocks(REPOSITORY / "README.md")):
         if language == "console":

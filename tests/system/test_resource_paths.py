@@ -14,6 +14,8 @@ def preview(stack: Stack, variant: dict[str, Any]) -> Answer:
 def test_an_endpoint_lands_where_its_preview_said_and_explains_itself(stack: Stack) -> None:
     pools = [{"InstanceType": kind, "Priority": place} for place, kind in enumerate((FIRST, SECOND), start=1)]
     variant = {"VariantName": "main", "ModelName": "m", "InitialInstanceCount": 1, "InstancePools": pools}
+    for kind, slots in ((FIRST, 0), (SECOND, 3)):
+        stack.set_capacity(kind, slots)  # whatever other tests have left to remember
     found = stack.wait(lambda: (answer := preview(stack, variant)).status == 200 and answer).document
     [landing] = found["Variants"][0]["Landings"]
     assert (landing["InstanceType"], landing["IsCertain"]) == (SECOND, True)

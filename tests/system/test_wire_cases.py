@@ -252,7 +252,7 @@ def test_a_client_that_waits_for_100_continue_is_answered(stack: Stack, endpoint
         "Connection": "close",
     }
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    with socket.create_connection(("127.0.0.1", int(stack.port)), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", int(stack.port)), timeout=60) as connection:
         connection.sendall(f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode())
         assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(body)

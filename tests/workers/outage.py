@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import connection
 from psycopg import sql
 
-_CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
+_CUT = "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
 
 
 def cut_connections() -> None:

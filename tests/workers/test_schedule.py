@@ -34,11 +34,11 @@ def test_it_knows_the_time_before_it_looks_for_what_is_due(
 ) -> None:
     host.ahead = ahead
     clock.use(CarriedClock(host))
-    assert seconds_off() > HOUR - 5
+    assert seconds_off() > HOUR - 60
     scheduler = Scheduler()
     off_at_the_scan: list[float] = []
     monkeypatch.setattr(scheduler, "scan", lambda: off_at_the_scan.append(seconds_off()))
     scheduler.step()
     scheduler.finish()
-    assert off_at_the_scan[0] < 5
+    assert off_at_the_scan[0] < 60
     assert list(Heartbeat.objects.values_list("role", flat=True)) == ["scheduler"]

@@ -6,7 +6,6 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -15,6 +14,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import PoolTimeout
 
 from controlplane.core import database
+from tests.controlplane.routing.peers import free_port
 from tests.fakes.relay import Relay
 
 URL = os.environ.get("HEADRACE_DATABASE_URL", "")
@@ -96,8 +96,9 @@ def test_a_session_is_told_to_end_what_nobody_waits_for() -> None:
 
 def test_after_an_outage_a_pool_is_there_at_once_for_whoever_asks() -> None:
     """However long it was: the pool's own pauses would grow with it."""
-    with Relay(URL) as gone:
-        url, port = gone.url, urlsplit(gone.url).port
+    port = free_port()
+    with Relay(URL, port) as gone:
+        url = gone.url
 
     async def main() -> Any:
         pool = database.pool(url, min_size=1, max_size=2)
@@ -105,7 +106,7 @@ def test_after_an_outage_a_pool_is_there_at_once_for_whoever_asks() -> None:
         try:
             with pytest.raises(PoolTimeout):
                 await pool.getconn(timeout=9.0)
-            with Relay(URL, port or 0):
+            with Relay(URL, port):
                 async with pool.connection(timeout=5.0) as connection:
                     return await (await connection.execute("SELECT 1")).fetchone()
         finally:

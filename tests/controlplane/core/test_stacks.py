@@ -31,7 +31,7 @@ def test_of_a_task_all_that_it_awaits_is_told_and_of_a_thread_where_it_is() -> N
     go = threading.Event()
 
     def wait_for_go() -> None:
-        go.wait(10)
+        go.wait(60)
 
     async def main() -> str:
         event = asyncio.Event()
@@ -63,7 +63,7 @@ def test_a_process_that_is_asked_says_it_in_its_log(is_on_a_loop: bool, caplog: 
 
     async def main() -> None:
         os.kill(os.getpid(), signal.SIGUSR1)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while "that is everything" not in caplog.text:
                 await asyncio.sleep(0)
 

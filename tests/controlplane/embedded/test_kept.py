@@ -5,6 +5,7 @@ import socket
 from pathlib import Path
 
 from controlplane.embedded.kept import mark_announced, read_ports, read_secrets
+from tests.controlplane.routing.peers import free_port
 
 
 def test_secrets_are_made_once_and_readable_by_their_owner_alone(tmp_path: Path) -> None:
@@ -32,6 +33,9 @@ def test_a_missing_secret_is_added_beside_the_kept_ones(tmp_path: Path) -> None:
 
 def test_ports_are_kept_while_free_and_picked_again_when_taken(tmp_path: Path) -> None:
     ports = read_ports(tmp_path, ["a", "b"])
+    assert json.loads((tmp_path / "ports.json").read_text()) == ports
+    ports = {"a": free_port(), "b": free_port()}  # which nobody takes meanwhile
+    (tmp_path / "ports.json").write_text(json.dumps(ports))
     assert read_ports(tmp_path, ["a", "b"]) == ports
     with socket.create_server(("127.0.0.1", ports["a"])):
         moved = read_ports(tmp_path, ["a", "b"])

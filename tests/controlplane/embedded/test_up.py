@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.controlplane.routing.peers import START_SECONDS, free_port
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -28,15 +30,9 @@ def up(data_dir: Path, port: int, store_url: str = "") -> "subprocess.Popen[str]
     return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def free_port() -> int:
-    """A port nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def test_a_taken_port_is_refused_before_anything_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, up(tmp_path, server.getsockname()[1]) as process:
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=START_SECONDS)
     assert process.returncode == 1
     assert "belongs to another program" in errors
     assert "ready in" not in output
@@ -46,7 +42,7 @@ def test_a_second_run_over_one_data_directory_is_refused(tmp_path: Path) -> None
     with open(tmp_path / "lock", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with up(tmp_path, free_port()) as process:
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=START_SECONDS)
     assert process.returncode == 1
     assert "already runs" in errors
 
@@ -57,7 +53,7 @@ def test_an_interrupted_start_stops_what_it_started_and_blames_nobody(tmp_path: 
         assert process.stdout is not None
         assert "preparing" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=START_SECONDS)
     assert "stopped" in output
     assert "interrupted while starting" in output
     assert process.returncode == 0, errors

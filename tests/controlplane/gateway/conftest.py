@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from tests.controlplane.gateway.site import (
+    HASTY_SECONDS,
     INVOCATION_TIMEOUT_SECONDS,
     PAYLOAD_LIMIT_BYTES,
     REPOSITORY,
@@ -47,7 +48,7 @@ def gateway_database() -> str:
 def start_site(gateway_database: str, tmp_path_factory: pytest.TempPathFactory) -> StartSite:
     """Starts a gateway, a process that ends with the stack; `changes` go into its environment."""
 
-    def start(stack: ExitStack, **changes: str) -> Site:
+    def start(stack: ExitStack, *, knows_routes: bool = True, **changes: str) -> Site:
         api, port = stack.enter_context(mirror()), free_port()
         env = {
             **os.environ,
@@ -64,7 +65,7 @@ def start_site(gateway_database: str, tmp_path_factory: pytest.TempPathFactory) 
         }
         site = Site(gateway_database, port, tmp_path_factory.mktemp("gateway") / "gateway.log", env)
         stack.callback(site.stop)
-        site.start()
+        site.start(knows_routes=knows_routes)
         return site
 
     return start
@@ -82,6 +83,13 @@ def site(start_site: StartSite) -> Iterator[Site]:
     """The gateway."""
     with ExitStack() as stack:
         yield start_site(stack)
+
+
+@pytest.fixture(scope="package")
+def hasty_site(start_site: StartSite) -> Iterator[Site]:
+    """A gateway that waits for an answer only for a moment."""
+    with ExitStack() as stack:
+        yield start_site(stack, HEADRACE_INVOCATION_TIMEOUT_SECONDS=str(HASTY_SECONDS))
 
 
 @pytest.fixture

@@ -38,7 +38,6 @@ NAME = "lanes"
 PATH = f"/endpoints/{NAME}/invocations"
 CHAT = f"/endpoints/{NAME}/openai/v1/chat/completions"
 PAYLOAD_LIMIT_BYTES = 10_000
-TIMEOUT_SECONDS = 0.5
 PATIENCE_SECONDS = 30.0
 
 GOOD = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\nok"
@@ -50,7 +49,6 @@ _ENV = {
     "HEADRACE_S3_ENDPOINT_URL": "http://127.0.0.1:1",
     "HEADRACE_SECRET_KEY": "unused",
     "HEADRACE_PAYLOAD_LIMIT_BYTES": str(PAYLOAD_LIMIT_BYTES),
-    "HEADRACE_INVOCATION_TIMEOUT_SECONDS": str(TIMEOUT_SECONDS),
 }
 
 
@@ -162,12 +160,12 @@ class Lanes:
 
 
 @asynccontextmanager
-async def lanes(*answers: bytes | None, says_goodbye: bool = False) -> AsyncIterator[Lanes]:
-    """A gateway whose one instance answers like this, with a connection to it kept."""
+async def lanes(*answers: bytes | None, says_goodbye: bool = False, **changes: str) -> AsyncIterator[Lanes]:
+    """A gateway whose one instance answers like this, with a connection to it kept; `changes` are of its settings."""
     instance = Instance(list(answers), says_goodbye)
     upstream = await asyncio.start_server(instance.serve, "127.0.0.1", 0, limit=2**20)
     target = Target("instance-1", f"127.0.0.1:{upstream.sockets[0].getsockname()[1]}", "ml.m5.large", False)
-    gateway = CountingGateway(Settings.read(_ENV))
+    gateway = CountingGateway(Settings.read({**_ENV, **changes}))
     directory = gateway.carrier.directory
     directory.keys = Keys()  # type: ignore[assignment]
     directory.tokens._tokens = {digest: TOKEN for digest in [digest_in(f"Bearer {API_TOKEN}")] if digest}

@@ -34,8 +34,13 @@ START_SECONDS = 120.0
 """A new process first imports for seconds of processor time, and there may be many of them."""
 
 PAYLOAD_LIMIT_BYTES = 1_000_000
-INVOCATION_TIMEOUT_SECONDS = 1.5
-STREAM_TIMEOUT_SECONDS = 3.0
+INVOCATION_TIMEOUT_SECONDS = 60.0
+STREAM_TIMEOUT_SECONDS = 120.0
+"""Long enough for a machine that stands still for a while."""
+
+HASTY_SECONDS = 1.5
+"""The time for an answer of a gateway whose instances are to take too long."""
+
 LEAST = "LEAST_OUTSTANDING_REQUESTS"
 
 T = TypeVar("T")
@@ -159,12 +164,22 @@ class Site:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self) -> None:
-        """Start the gateway and wait until it serves."""
+    def start(self, *, knows_routes: bool = True) -> None:
+        """Start the gateway and wait until it serves, and until it knows what there is unless it cannot."""
         with open(self.log_path, "ab") as log:
             command = [sys.executable, "-m", "controlplane.gateway"]
             self.process = subprocess.Popen(command, cwd=REPOSITORY, env=self.env, stdout=log, stderr=log)
         wait_for(lambda: answers(self.port, "/healthz"), START_SECONDS)
+        if knows_routes:
+            self.wait_for_routes()
+
+    def wait_for_routes(self) -> None:
+        """Wait until the routing table is current, and the database can be asked about what is not in it."""
+        wait_for(self._knows_routes, START_SECONDS)
+
+    def _knows_routes(self) -> bool:
+        ready = self.request("GET", "/readyz").json
+        return ready["routing_table"] == "ok" and ready["database_and_workers"].startswith(("ok", "no live "))
 
     def stop(self) -> None:
         """Stop it as the supervisor does."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.controlplane.gateway.site import Site
+from tests.controlplane.gateway.site import PATIENCE_SECONDS, Site
 from tests.controlplane.gateway.test_asynchronous import count
 
 LIMIT = 128_000
@@ -30,7 +30,7 @@ def head(site: Site, body: bytes, covered: Mapping[str, str], *lines: str) -> by
 
 def exchange(site: Site, *parts: bytes) -> tuple[int, bytes]:
     """Send all of it before anything is read; status and body of what comes back before the end of the connection."""
-    with socket.create_connection(("127.0.0.1", site.port), timeout=20) as opened:
+    with socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE_SECONDS) as opened:
         for part in parts:
             opened.sendall(part)
         received = b""
@@ -71,7 +71,7 @@ def test_a_client_that_never_stops_sending_is_left_after_a_while(site: Site) -> 
         while True:
             opened.sendall(b"a" * 1_000_000)
 
-    with socket.create_connection(("127.0.0.1", site.port), timeout=20) as opened:
+    with socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE_SECONDS) as opened:
         opened.sendall(start)
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
             send_on(opened)
@@ -132,7 +132,7 @@ def test_every_operation_refuses_it_whichever_way_the_request_goes(site: Site, o
     lines = [f"{key}: {value}" for key, value in {"Host": f"127.0.0.1:{site.port}", **signed}.items()]
     lines += [f"{name}: a", f"{name}: b", f"Connection: {closing}", "Content-Length: 1"]
     start = "\r\n".join([f"POST {path} HTTP/1.1", *lines, "", "x"]).encode()
-    with socket.create_connection(("127.0.0.1", site.port), timeout=20) as opened:
+    with socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE_SECONDS) as opened:
         opened.sendall(start)
         received = b""
         while not received.endswith(b"}"):
@@ -209,7 +209,7 @@ def test_a_body_whose_end_can_be_read_in_two_ways_is_refused(site: Site, lines: 
 def test_a_client_that_asks_first_and_hears_no_is_left_with_no_connection_to_confuse(site: Site, declared: int) -> None:
     """It keeps its body: what it sent next on the connection would be taken for that."""
     start = head(site, b"", {}, "Expect: 100-continue", f"Content-Length: {declared}")
-    with socket.create_connection(("127.0.0.1", site.port), timeout=20) as opened:
+    with socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE_SECONDS) as opened:
         opened.sendall(start)
         received = b""
         while data := opened.recv(65536):
@@ -220,7 +220,7 @@ def test_a_client_that_asks_first_and_hears_no_is_left_with_no_connection_to_con
 
 def test_a_client_that_asks_first_and_hears_yes_goes_on_with_its_connection(site: Site) -> None:
     start = head(site, b"x", {}, "Expect: 100-continue", "Content-Length: 1")
-    with socket.create_connection(("127.0.0.1", site.port), timeout=20) as opened:
+    with socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE_SECONDS) as opened:
         for _ in range(2):
             opened.sendall(start)
             assert opened.recv(65536).startswith(b"HTTP/1.1 100 ")

@@ -12,8 +12,10 @@ from uuid import uuid4
 
 import pytest
 
+from controlplane.core import clock
 from controlplane.routing.table import PrefixAware, Target, VariantRoute
 from tests.controlplane.gateway.engines import EngineProcess, engine
+from tests.controlplane.gateway.held import held
 from tests.controlplane.gateway.site import Container, Site, wait_for
 from tests.controlplane.routing.peers import free_port
 
@@ -42,7 +44,6 @@ def steady_site(start_site: Callable[..., Site]) -> Iterator[Site]:
     """A gateway without a slow start, so that newcomers get their share at once, and with a type that can carry more."""
     changes = {
         "HEADRACE_SLOW_START_SECONDS": "0",
-        "HEADRACE_INVOCATION_TIMEOUT_SECONDS": "15",
         "HEADRACE_TYPE_WEIGHTS": '{"big": 4}',
     }
     with ExitStack() as stack:
@@ -60,7 +61,7 @@ def seven(containers: Callable[[str], Container]) -> list[Container]:
 def test_prompts_that_begin_alike_reach_one_container(site: Site, containers: Callable[[str], Container]) -> None:
     rows = [containers(name) for name in "abc"]
     site.publish("alike", variants=variants("PREFIX_AWARE", *(row.target for row in rows)))
-    homes = {prefix: {call(site, "alike", body(prefix, f"tail {turn}")) for turn in range(4)} for prefix in range(12)}
+    homes = {prefix: {call(site, "alike", body(prefix, f"tail {turn}")) for turn in range(3)} for prefix in range(60)}
     assert all(len(names) == 1 for names in homes.values())
     assert set.union(*homes.values()) == {"a", "b", "c"}
 
@@ -68,50 +69,53 @@ def test_prompts_that_begin_alike_reach_one_container(site: Site, containers: Ca
 def test_an_identity_makes_another_key_of_the_same_prompt(site: Site, containers: Callable[[str], Container]) -> None:
     rows = [containers(name) for name in "abc"]
     site.publish("tenants", variants=variants("PREFIX_AWARE", *(row.target for row in rows)))
-    names = {identity: call(site, "tenants", body(1), identity) for identity in map(str, range(12))}
+    names = {identity: call(site, "tenants", body(1), identity) for identity in map(str, range(60))}
     assert set(names.values()) == {"a", "b", "c"}
     assert all(call(site, "tenants", body(1, "more"), identity) == name for identity, name in names.items())
 
 
-def test_above_the_threshold_calls_go_elsewhere_and_then_come_back(
-    steady_site: Site, containers: Callable[[str], Container]
-) -> None:
-    rows = [containers(name) for name in "abc"]
-    targets = [row.target for row in rows]
-    steady_site.publish("busy", variants=variants("PREFIX_AWARE", *targets, threshold=2))
-    slow = body(5, mode="delay:1.5")
-    with ThreadPoolExecutor(3) as pool:
-        calls = [pool.submit(steady_site.post, "/endpoints/busy/invocations", slow) for _ in range(3)]
-        wait_for(lambda: sum(len(row.received()) for row in rows) == 3)
-        assert sorted(len(row.received()) for row in rows) == [0, 1, 2]
+def test_above_the_threshold_calls_go_elsewhere_and_then_come_back(steady_site: Site) -> None:
+    with ExitStack() as stack:
+        rows = [stack.enter_context(held(b"answer")) for _ in range(3)]
+        steady_site.publish("busy", variants=variants("PREFIX_AWARE", *(row.target for row in rows), threshold=2))
+        pool = stack.enter_context(ThreadPoolExecutor(3))
+        calls = [pool.submit(steady_site.post, "/endpoints/busy/invocations", body(5)) for _ in range(3)]
+        wait_for(lambda: sum(row.received for row in rows) == 3)
+        assert sorted(row.received for row in rows) == [0, 1, 2]
+        for row in rows:
+            row.allow(3)
         assert [each.result().status for each in calls] == [200] * 3
-    home = max(rows, key=lambda row: len(row.received()))
-    steady_site.post("/endpoints/busy/invocations", slow)
-    assert len(home.received()) == 3
+        home = max(rows, key=lambda row: row.received)
+        assert steady_site.post("/endpoints/busy/invocations", body(5)).status == 200
+        assert home.received == 3
 
 
 def test_a_fleet_that_grows_and_shrinks_under_load_moves_an_eighth_and_loses_nothing(
     steady_site: Site, seven: list[Container], containers: Callable[[str], Container]
 ) -> None:
     site, prefixes, eighth = steady_site, 240, containers("c7")
-    small = [row.target for row in seven]
+    *small, eighth_target = [
+        # Which prefixes belong to whom follows from the names: the same in every run.
+        replace(row.target, instance_id=f"elastic-{number}")
+        for number, row in enumerate([*seven, eighth])
+    ]
     site.publish("elastic", variants=variants("PREFIX_AWARE", *small))
     with load(site, "elastic", prefixes) as answers:
         before = homes_of(site, prefixes)
-        site.publish("elastic", variants=variants("PREFIX_AWARE", *small, eighth.target))
+        site.publish("elastic", variants=variants("PREFIX_AWARE", *small, eighth_target))
         wait_for(lambda: "c7" in homes_of(site, 40).values())
         grown = homes_of(site, prefixes)
-        site.publish("elastic", variants=variants("PREFIX_AWARE", *small, replace(eighth.target, is_draining=True)))
-        wait_for(lambda: is_drained(site, eighth.instance_id))
+        site.publish("elastic", variants=variants("PREFIX_AWARE", *small, replace(eighth_target, is_draining=True)))
+        wait_for(lambda: is_drained(site, eighth_target.instance_id))
         eighth.process.kill()
         site.publish("elastic", variants=variants("PREFIX_AWARE", *small))
         after = homes_of(site, prefixes)
+        wait_for(lambda: answers[200] > 300)
     moved = [prefix for prefix in before if grown[prefix] != before[prefix]]
     assert 0.06 < len(moved) / prefixes < 0.20
     assert {grown[prefix] for prefix in moved} == {"c7"}
     assert after == before
     assert set(answers) == {200}
-    assert answers[200] > 300
 
 
 def homes_of(site: Site, prefixes: int) -> dict[int, str]:
@@ -236,12 +240,14 @@ def test_engines_are_asked_about_once_a_second_and_only_where_it_matters(
     site: Site, engines: Callable[..., EngineProcess]
 ) -> None:
     by_cache, by_chance = engines(), engines()
+    began = clock.monotonic()
     site.publish("asked", variants=variants("KV_AWARE", by_cache.target))
     site.publish("unasked", variants=variants("RANDOM", by_chance.target))
     ask(site, "asked", "hello")
     ask(site, "unasked", "hello")
     wait_for(lambda: by_cache.requests("/metrics") >= 3)
-    assert by_cache.requests("/metrics") <= 5
+    asked = by_cache.requests("/metrics")
+    assert asked <= clock.monotonic() - began + 2
     assert by_chance.requests("/metrics") == 0
 
 

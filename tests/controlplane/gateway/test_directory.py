@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from uuid import uuid4
 
 import psycopg
@@ -32,14 +33,23 @@ def route(endpoint_id: object, name: str, *targets: Target) -> dict[str, object]
     )
 
 
+CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND application_name = %s"
+
+
+@pytest.fixture
+def cut_off(new_site: Callable[..., Site], gateway_database: str) -> Callable[..., Site]:
+    """Starts gateways whose connections to the database can be cut without those of the others."""
+    return partial(new_site, HEADRACE_DATABASE_URL=f"{gateway_database}?application_name=cut-off")
+
+
 @contextmanager
-def database_away(site: Site) -> Iterator[None]:
-    """No connection to the gateway's database is possible, and those it had are cut."""
+def database_away() -> Iterator[None]:
+    """No connection to the gateways' database is possible, and those of gateways that are to be cut off are cut."""
     with psycopg.connect(os.environ["HEADRACE_DATABASE_URL"], autocommit=True) as connection:
         name = sql.Identifier(DATABASE)
         connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(name))
         try:
-            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [DATABASE])
+            connection.execute(CUT, [DATABASE, "cut-off"])
             yield
         finally:
             connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(name))
@@ -137,12 +147,12 @@ def test_another_account_sees_nothing_of_an_endpoint(site: Site, containers: New
 
 
 def test_calls_are_served_while_the_database_is_away_and_what_is_unknown_is_not_denied(
-    new_site: Callable[..., Site], containers: NewContainer
+    cut_off: Callable[..., Site], containers: NewContainer
 ) -> None:
-    site, one = new_site(), containers("one")
+    site, one = cut_off(), containers("one")
     site.publish("stays", one.target)
     assert site.post(path("stays"), b"x").status == 200
-    with database_away(site):
+    with database_away():
         for _ in range(20):
             assert site.post(path("stays"), b"x").body == b"x"
         assert site.post(path("never-seen")).status == 503
@@ -158,10 +168,10 @@ def test_calls_are_served_while_the_database_is_away_and_what_is_unknown_is_not_
 
 @pytest.mark.parametrize("back", [0, 5])
 def test_after_a_lost_connection_nothing_is_taken_for_known_by_its_number(
-    new_site: Callable[..., Site], containers: NewContainer, back: int
+    cut_off: Callable[..., Site], containers: NewContainer, back: int
 ) -> None:
     """A standby that took over, or a backup that was restored, may give a number again."""
-    site, first, second = new_site(), containers("first"), containers("second")
+    site, first, second = cut_off(), containers("first"), containers("second")
     name = f"restored-{back}"
     endpoint_id = site.publish(name, first.target)
     wait_for(lambda: site.post(path(name), b"x").status == 200)
@@ -170,20 +180,16 @@ def test_after_a_lost_connection_nothing_is_taken_for_known_by_its_number(
             "UPDATE routing_routingsnapshot SET revision = revision - %s, document = %s WHERE endpoint_id = %s",
             [back, Jsonb(route(endpoint_id, name, second.target)), endpoint_id],
         )
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
-            [DATABASE],
-        )
+        connection.execute(CUT, [DATABASE, "cut-off"])
     wait_for(lambda: site.post(path(name), b"x") and second.received())
 
 
 def test_a_gateway_that_starts_without_a_database_denies_nobody(
-    new_site: Callable[..., Site], containers: NewContainer
+    site: Site, new_site: Callable[..., Site], containers: NewContainer
 ) -> None:
-    running = new_site()
-    running.publish("early", containers("one").target)
-    with database_away(running):
-        late = new_site()
+    site.publish("early", containers("one").target)
+    with database_away():
+        late = new_site(knows_routes=False)
         answer = late.post(path("early"), b"x")
         assert (answer.status, answer.json["__type"]) == (503, "ServiceUnavailable")
     wait_for(lambda: late.post(path("early"), b"x").status == 200)

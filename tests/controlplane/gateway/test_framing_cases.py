@@ -8,7 +8,7 @@ from tests.controlplane.gateway.test_front_door import talk
 
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 START = b"POST / HTTP/1.1\r\nHost: x\r\n"
-NEXT = b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+NEXT = b"GET /smuggled HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from controlplane.core import clock
 from controlplane.routing.table import Target
 from tests.controlplane.gateway.chatting import ask, calling, chaos, refused, say, token
-from tests.controlplane.gateway.site import INVOCATION_TIMEOUT_SECONDS, STREAM_TIMEOUT_SECONDS, Answer, Container, Site
+from tests.controlplane.gateway.site import HASTY_SECONDS, Answer, Container, Site
 from tests.controlplane.routing.peers import free_port
 
 pytestmark = pytest.mark.usefixtures("chatty_ends")
@@ -94,11 +94,11 @@ def test_whether_an_answer_is_a_stream_is_for_the_container_to_say(
 # Slow events.
 
 
-def test_a_pause_in_the_midst_of_an_event_adds_nothing_to_it(site: Site, chatty: Container) -> None:
+def test_a_pause_in_the_midst_of_an_event_adds_nothing_to_it(hasty_site: Site, chatty: Container) -> None:
     """A stream may pause for longer than a whole answer may take; no sign of life is put between its bytes."""
-    pause = (INVOCATION_TIMEOUT_SECONDS + STREAM_TIMEOUT_SECONDS) / 2
+    pause = 1.5 * HASTY_SECONDS
     began = clock.monotonic()
-    answer = carried(site, chatty, b'{%s, "chaos": "events:1:%f"}' % (MESSAGES, pause))
+    answer = carried(hasty_site, chatty, b'{%s, "chaos": "events:1:%f"}' % (MESSAGES, pause))
     assert clock.monotonic() - began >= pause
     assert answer.body == b': waiting\r\n\r\nid: 0\ndata: {"number": 0}\n\ndata: [DONE]\n\n'
 
@@ -147,7 +147,7 @@ def test_a_client_that_comes_again_as_it_is_told_finds_the_instance_that_came(si
     site.publish("chatty-cold")
     arrival = threading.Timer(1.0, site.publish, ["chatty-cold", chatty.target])
     options: dict[str, Any] = {"base_url": f"{site.url}/endpoints/chatty-cold/openai/v1", "api_key": token(site)}
-    with openai.OpenAI(**options) as client:
+    with openai.OpenAI(max_retries=10, **options) as client:
         arrival.start()
         assert say(client).choices[0].message.content == "hello  you"
     assert len(chatty.received()) == 1

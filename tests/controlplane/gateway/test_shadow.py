@@ -82,15 +82,15 @@ def test_a_share_of_the_calls_is_copied(site: Site, containers: NewContainer, we
     main, new = containers("production"), containers("shadow")
     name = f"shadowed-share-{int(weight * 10)}"
     publish(site, name, main.target, new.target, weight)
-    for _ in range(60):
+    for _ in range(120):
         call(site, name, Body=b"x" * 77)
     count = bodies(main).count(77)
-    assert count == 60
+    assert count == 120
     wait_for(lambda: total(site, name, "Invocations") >= count)
     copied = (
         wait_for(lambda: total(site, name, "Invocations", "new") == len(new.received()) and len(new.received()) + 1) - 1
     )
-    assert copied == 0 if weight == 0 else 15 < copied < 46
+    assert copied == 0 if weight == 0 else 30 < copied < 91
 
 
 @pytest.mark.parametrize("trouble", ["gone", "silent"])
@@ -102,13 +102,13 @@ def test_a_shadow_in_trouble_is_not_the_callers(site: Site, containers: NewConta
     began = clock.monotonic()
     for _ in range(10):
         assert call(site, f"shadowed-{trouble}", Body=b"x") == (b"production", "main")
-    assert clock.monotonic() - began < 5 * INVOCATION_TIMEOUT_SECONDS, "half of the calls would have waited for the shadow"
+    assert clock.monotonic() - began < INVOCATION_TIMEOUT_SECONDS, "no call waited for the shadow"
 
 
 def test_copies_beyond_the_limit_are_dropped_and_the_calls_are_not(
     new_site: Callable[..., Site], containers: NewContainer
 ) -> None:
-    site = new_site(HEADRACE_INVOCATION_TIMEOUT_SECONDS="60")
+    site = new_site()
     main, new = containers("production"), containers("shadow")
     publish(site, "shadowed-flood", main.target, new.target)
     new.process.send_signal(signal.SIGSTOP)

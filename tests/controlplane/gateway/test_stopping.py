@@ -25,7 +25,6 @@ def reported(site: Site) -> set[str]:
 @contextmanager
 def slow_call(site: Site, one: Container, seconds: int, path: str = PATH) -> Iterator[Callable[[], Answer]]:
     """A call that takes so long and has reached its instance; gives what waits for its answer."""
-    wait_for(lambda: site.request("GET", "/readyz").json["routing_table"] == "ok")
     calls = len(one.received())
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(site.post, path, b"x", {"X-Amzn-SageMaker-Custom-Attributes": f"mode=delay:{seconds}"})
@@ -37,7 +36,7 @@ def slow_call(site: Site, one: Container, seconds: int, path: str = PATH) -> Ite
 def test_a_gateway_told_to_stop_finishes_the_calls_it_has(
     new_site: Callable[..., Site], containers: Callable[[str], Container], path: str
 ) -> None:
-    site, one = new_site(HEADRACE_DRAIN_SECONDS="12", **LONG), containers("one")
+    site, one = new_site(HEADRACE_DRAIN_SECONDS="25", **LONG), containers("one")
     site.publish("stopping", one.target)
     with slow_call(site, one, 3, path) as result:
         site.stop()

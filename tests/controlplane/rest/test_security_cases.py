@@ -78,6 +78,11 @@ def today(sent: Sent) -> str:
     return sent.headers["X-Amz-Date"][:8]
 
 
+def another_second(time: str) -> str:
+    """The same minute, and not the same second."""
+    return time[:-2] + ("0Z" if time[-2] != "0" else "1Z")
+
+
 TAMPERINGS: dict[str, Callable[[Sent], Sent]] = {
     "signature": last_digit_changed,
     "upper-case signature": lambda sent: sent.having(
@@ -90,7 +95,7 @@ TAMPERINGS: dict[str, Callable[[Sent], Sent]] = {
     "path": lambda sent: replace(sent, path="/api/v1/models"),
     "query": lambda sent: replace(sent, path=sent.path + "?MaxResults=1"),
     "host": lambda sent: sent.having(Host="evil.example"),
-    "date": lambda sent: sent.having(X_Amz_Date=f"{today(sent)}T000001Z"),
+    "date": lambda sent: sent.having(X_Amz_Date=another_second(sent.headers["X-Amz-Date"])),
     "no date": lambda sent: replace(sent, headers={k: v for k, v in sent.headers.items() if k != "X-Amz-Date"}),
     "content type": lambda sent: sent.having(Content_Type="text/plain"),
     "order of signed headers": lambda sent: sent.rewritten(

@@ -1,11 +1,13 @@
 """Whom the client talks to: the reference container as a process, and raw servers that speak what a test needs."""
 
 import asyncio
+import atexit
 import os
 import socket
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -16,16 +18,35 @@ from controlplane.routing.upstream import Timeouts, UpstreamClient, UpstreamRequ
 REFERENCE = Path(__file__).parents[3] / "deploy" / "images" / "reference" / "server.py"
 PATIENCE_SECONDS = 30.0
 START_SECONDS = 120.0
-QUICK = Timeouts(connect=1.0, response=5.0)
+TIMEOUTS = Timeouts(connect=PATIENCE_SECONDS, response=PATIENCE_SECONDS)
+
+RESERVED_PORTS = 200
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
+_reserved: "deque[socket.socket]" = deque()
+
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens on, and that nobody else is given while there have not been many more of them.
+
+    A socket keeps it that does not listen: connections are refused, and whoever is told the port may listen on it, since
+    servers set SO_REUSEADDR; but the system gives it to no other process that asks for any port.
+    """
+    keeper = socket.socket()
+    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    keeper.bind(("127.0.0.1", 0))
+    if not _reserved:
+        atexit.register(_give_back)
+    _reserved.append(keeper)
+    if len(_reserved) > RESERVED_PORTS:
+        _reserved.popleft().close()
+    return int(keeper.getsockname()[1])
+
+
+def _give_back() -> None:
+    while _reserved:
+        _reserved.popleft().close()
 
 
 @contextmanager
@@ -46,7 +67,7 @@ def _wait_for(port: int) -> None:
     while clock.monotonic() < deadline:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except ConnectionRefusedError:
+        except OSError:
             pause.wait(0.02)
         else:
             return

@@ -12,30 +12,49 @@ from tests.fakes.clock import FakeClock
 from tests.workers.plane import Plane
 from workers.loop.lease import due_endpoints
 from workers.loop.run import reconcile
+from workers.providers import registry
 from workers.providers.base import LaunchRequest, ProviderInstance
 from workers.providers.simulated.provider import SimulatedProvider
 from workers.providers.simulated.world import World
 
-MEETING_SECONDS = 0.4
+PATIENCE_SECONDS = 60.0
 
 
 class MeetingPlace(SimulatedProvider):
-    """A provider that lets every launch wait a moment for the others, so that calls that can be concurrent are."""
+    """A provider whose launches wait until no worker is anywhere else, so that calls that can be concurrent are.
 
-    def __init__(self, world: World, crowd: int) -> None:
+    Workers say when they come and go (see `all_at_once`); a launch that is none of theirs does not wait.
+    """
+
+    def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._crowd = crowd
-        self._all_here = threading.Event()
-        self._here = 0
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._elsewhere = self._here = self._meetings = 0
+
+    def expect(self, workers: int) -> None:
+        """So many begin to work."""
+        with self._changed:
+            self._elsewhere += workers
+
+    def leave(self) -> None:
+        """One of them has ended."""
+        with self._changed:
+            self._elsewhere -= 1
+            self._let_go_if_all_are_here()
 
     def launch(self, request: LaunchRequest) -> ProviderInstance:
-        with self._lock:
-            self._here += 1
-            if self._here >= self._crowd:
-                self._all_here.set()
-        self._all_here.wait(MEETING_SECONDS)
+        with self._changed:
+            if self._elsewhere:
+                self._elsewhere, self._here, meeting = self._elsewhere - 1, self._here + 1, self._meetings
+                self._let_go_if_all_are_here()
+                assert self._changed.wait_for(lambda: self._meetings > meeting, PATIENCE_SECONDS)
         return super().launch(request)
+
+    def _let_go_if_all_are_here(self) -> None:
+        if self._here and not self._elsewhere:
+            self._elsewhere, self._here = self._here, 0
+            self._meetings += 1
+            self._changed.notify_all()
 
 
 class SlowProvider(SimulatedProvider):
@@ -55,13 +74,19 @@ def all_at_once(endpoint_ids: Iterable[UUID]) -> None:
     """Reconcile each endpoint in a thread of its own, all started together."""
     ids = list(endpoint_ids)
     start = threading.Barrier(len(ids))
+    provider = registry.get("simulated")
+    meeting = provider if isinstance(provider, MeetingPlace) else None
+    if meeting is not None:
+        meeting.expect(len(ids))
 
     def work(endpoint_id: UUID) -> None:
         try:
-            start.wait(30)
+            start.wait(PATIENCE_SECONDS)
             reconcile(endpoint_id)
         finally:
             connection.close()
+            if meeting is not None:
+                meeting.leave()
 
     with ThreadPoolExecutor(len(ids)) as pool:
         list(pool.map(work, ids))

@@ -25,7 +25,7 @@ FIRST_MARK = 300
 @pytest.fixture
 def meeting(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> MeetingPlace:
     """The plane's world behind a provider whose launch calls wait for one another."""
-    provider = MeetingPlace(plane.world, len(CROWD))
+    provider = MeetingPlace(plane.world)
     monkeypatch.setattr(registry, "get", lambda name: provider)
     return provider
 

@@ -14,7 +14,6 @@ from controlplane.observability.models import Heartbeat
 from tests.controlplane.gateway.site import Container, wait_for
 from tests.fakes.clock import WrongClock
 from tests.workers.invocations.site import database_url, queue_up, serve
-from workers.invocations.queue import LEASE_SECONDS
 from workers.residents import Residents
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,7 +50,7 @@ def test_a_jump_ends_no_request_early_and_calls_none_twice(
     for place in range(3):
         queue_up(endpoint_id=endpoint_id, inference_id=str(place), expires_at=soon)
     host.ahead = jump
-    wait_for(lambda: AsyncInvocation.objects.filter(state="completed").count() == 4, LEASE_SECONDS)
+    wait_for(lambda: AsyncInvocation.objects.filter(state="completed").count() == 4)
     assert [line["inference_id"] for line in model.received()] == ["long", "0", "1", "2"]
 
 
@@ -59,4 +58,4 @@ def test_a_worker_whose_host_is_wrong_from_the_start_is_told_the_time(worker: Ca
     host = WrongClock()
     host.ahead = HOUR
     worker(host)
-    wait_for(lambda: abs((clock.now() - SystemClock().now()).total_seconds()) < 5)
+    wait_for(lambda: abs((clock.now() - SystemClock().now()).total_seconds()) < 60)

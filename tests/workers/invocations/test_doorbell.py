@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from controlplane.core.keep_going import keep_going
-from tests.controlplane.routing.peers import until
+from tests.controlplane.routing.peers import PATIENCE_SECONDS, until
 from tests.fakes.relay import Relay
 from tests.workers.invocations.site import database_url
 from workers.invocations import doorbell
@@ -119,7 +119,7 @@ def test_after_a_lost_connection_others_that_get_its_socket_s_number_are_heard()
         before = set(os.listdir("/proc/self/fd"))
         execute(CUT)
         await until(lambda: bool(before - set(os.listdir("/proc/self/fd"))))
-        async with server, asyncio.timeout(10):
+        async with server, asyncio.timeout(PATIENCE_SECONDS):
             for reader, writer in [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]:
                 assert await reader.read() == b""
                 writer.close()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controlplane.routing.upstream import HIGH_WATER_BYTES, BrokenResponse, TimedOut, UpstreamClient
-from tests.controlplane.routing.peers import QUICK, Talk, new_client, post, raw_server
+from tests.controlplane.routing.peers import PATIENCE_SECONDS, TIMEOUTS, Talk, new_client, post, raw_server
 from workers.invocations.exchange import exchange
 
 FIRST = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfirst"
@@ -39,7 +39,7 @@ def says(*parts: bytes) -> Talk:
 
 async def connected(client: UpstreamClient, address: str) -> None:
     """Have a connection that is kept."""
-    answer = await client.send(address, post(), QUICK)
+    answer = await client.send(address, post(), TIMEOUTS)
     assert await answer.read(100) == b"first"
     answer.close()
 
@@ -47,7 +47,7 @@ async def connected(client: UpstreamClient, address: str) -> None:
 def test_without_a_kept_connection_nothing_is_sent() -> None:
     async def work() -> None:
         async with raw_server(says(FIRST)) as address, new_client() as client:
-            assert await exchange(client, address, post(), 5.0) is None
+            assert await exchange(client, address, post(), PATIENCE_SECONDS) is None
 
     do(work())
 
@@ -57,7 +57,7 @@ def test_a_small_answer_is_there_whole() -> None:
         answer = b"HTTP/1.1 202 Accepted\r\ncontent-type: a/b\r\ncontent-length: 6\r\n\r\n"
         async with raw_server(then(says(answer, b"sec", b"ond"))) as address, new_client() as client:
             await connected(client, address)
-            done = await exchange(client, address, post(b"x"), 5.0)
+            done = await exchange(client, address, post(b"x"), PATIENCE_SECONDS)
             assert done is not None
             done.close()
             assert (done.incoming.status, done.body(), done.incoming.complete) == (202, b"second", True)
@@ -73,7 +73,7 @@ def test_a_large_answer_is_read_on_by_whoever_began() -> None:
         head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body)
         async with raw_server(then(says(head, body))) as address, new_client() as client:
             await connected(client, address)
-            done = await exchange(client, address, post(), 5.0)
+            done = await exchange(client, address, post(), PATIENCE_SECONDS)
             assert done is not None
             assert not done.incoming.complete
             answer = done.awaited()
@@ -91,7 +91,7 @@ def test_an_answer_that_breaks_off_is_an_error() -> None:
         ):
             await connected(client, address)
             with pytest.raises(BrokenResponse):
-                await exchange(client, address, post(), 5.0)
+                await exchange(client, address, post(), PATIENCE_SECONDS)
 
     do(work())
 
@@ -108,6 +108,6 @@ def test_an_answer_that_does_not_come_is_given_up_in_time_and_its_connection_wit
             await connected(client, address)
             with pytest.raises(TimedOut, match=r"within 0\.05 s"):
                 await exchange(client, address, post(), 0.05)
-            await asyncio.wait_for(ended.wait(), 30)
+            await asyncio.wait_for(ended.wait(), PATIENCE_SECONDS)
 
     do(work())

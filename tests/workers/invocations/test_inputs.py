@@ -10,6 +10,7 @@ import pytest
 
 from controlplane.invocations.models import AsyncInvocation
 from tests.controlplane.gateway.site import Container
+from tests.controlplane.routing.peers import free_port
 from tests.fakes.clock import FakeClock
 from tests.fakes.https import HOST, Payloads, payload_server
 from tests.workers.invocations.site import do, object_at, queue_up, run_once
@@ -125,8 +126,7 @@ def test_the_next_address_is_tried_where_one_takes_no_connection(server: Payload
 
 
 def test_a_host_out_of_reach_and_one_that_does_not_exist_are_told_apart(server: Payloads) -> None:
-    with socket.create_server((HERE, 0)) as closed:
-        port = closed.getsockname()[1]
+    port = free_port()
     with pytest.raises(InputAway, match="cannot be reached"):
         fetched(Https(frozenset({HOST}), lambda host: [HERE], lambda address: True, port))
 

@@ -75,7 +75,7 @@ def test_slow_hosts_keep_nobody_waiting_whose_payload_is_in_the_store(server: Pa
         while len(server.asked) < THREADS:
             await asyncio.sleep(0.01)
         into = io.BytesIO()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(40):
             await both.fetch(f"s3://{BUCKET}/in/quick", into)
         for each in fetching:
             each.cancel()

@@ -41,7 +41,7 @@ def test_a_topic_in_a_region_that_is_none_is_given_up_and_the_next_message_is_se
     later = letter(heard.topic, fake_clock, due_at=fake_clock.now() + timedelta(hours=2))
 
     async def work() -> list[dict[str, Any]]:
-        async with bench(new_uuid()) as site, asyncio.timeout(30):
+        async with bench(new_uuid()) as site, asyncio.timeout(60):
             topics = Topics(cloud, "us-east-1")
             notifier = Notifier(Outbox(site.pool), topics, site.measures)
             running = asyncio.create_task(notifier.run())

@@ -38,7 +38,7 @@ def test_one_that_raises_what_nobody_knows_ends_no_loop() -> None:
     objects = Odd(bad.failure_location)
 
     async def work() -> None:
-        async with bench(bad.endpoint_id) as site, asyncio.timeout(30):
+        async with bench(bad.endpoint_id) as site, asyncio.timeout(60):
             running = asyncio.create_task(Redriver(site.pool, objects).run())
             while not objects.asked:
                 await asyncio.sleep(0.02)

@@ -11,7 +11,7 @@ from django.conf import settings
 from controlplane.core import clock
 from controlplane.invocations.models import AsyncInvocation, AsyncPayload
 from tests.controlplane.gateway.site import Container, wait_for
-from tests.controlplane.routing.peers import QUICK, Talk, post, raw_server
+from tests.controlplane.routing.peers import PATIENCE_SECONDS, TIMEOUTS, Talk, post, raw_server
 from tests.fakes.clock import FakeClock
 from tests.fakes.doors import Refusal, door_to
 from tests.workers.invocations.site import BUCKET, bench, do, object_at, queue_up, run_once, s3
@@ -103,7 +103,7 @@ def test_every_framing_of_an_answer_is_understood(answer: bytes, is_kept: bool) 
     async def work() -> None:
         async with raw_server(answering(answer, is_kept=is_kept)) as address, bench(row.endpoint_id) as site:
             if is_kept:
-                first = await site.runner.upstream.send(address, post(), QUICK)
+                first = await site.runner.upstream.send(address, post(), TIMEOUTS)
                 assert await first.read(5) == b"first"
                 first.close()
             await site.run_next(address)
@@ -118,15 +118,33 @@ def test_every_framing_of_an_answer_is_understood(answer: bytes, is_kept: bool) 
 # Time.
 
 
-@pytest.mark.parametrize("mode", ["hang:1.5", "drip"])
-def test_a_call_whose_time_is_over_is_hung_up_on(model: Container, mode: str) -> None:
-    row = run_once(queue_up(inference_id=mode, custom_attributes=f"mode={mode}", timeout_seconds=1), model.address)
+def test_a_call_whose_time_is_over_is_hung_up_on(model: Container) -> None:
+    row = run_once(queue_up(inference_id="drip", custom_attributes="mode=drip", timeout_seconds=1), model.address)
     assert row.failure_kind == "timeout"
 
     def ends() -> list[str]:
-        return [line["event"] for line in model.journal() if line["inference_id"] == mode]
+        return [line["event"] for line in model.journal() if line["inference_id"] == "drip"]
 
     wait_for(lambda: ends() == ["received", "client-abort"])
+
+
+def test_an_instance_that_keeps_silent_is_hung_up_on_when_its_time_is_over() -> None:
+    row, hung_up = queue_up(timeout_seconds=1), asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        del writer
+        await reader.read()
+        hung_up.set()
+
+    async def work() -> None:
+        async with raw_server(silent) as address, bench(row.endpoint_id) as site:
+            await site.run_next(address)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await hung_up.wait()
+
+    do(work())
+    row.refresh_from_db()
+    assert row.failure_kind == "timeout"
 
 
 def test_a_request_that_waits_for_hours_is_called_once(model: Container, fake_clock: FakeClock) -> None:

@@ -117,7 +117,7 @@ def test_work_that_breaks_its_promise_leaves_nobody_waiting() -> None:
         callers = [asyncio.create_task(together(item)) for item in (0, 1, 2)]
         await asyncio.sleep(0)
         go.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             found = await asyncio.gather(*callers, return_exceptions=True)
             assert [type(each) for each in found] == [ValueError] * 3
             assert await together(7) == 7
@@ -158,12 +158,12 @@ def test_after_a_batch_with_company_the_next_waits_for_company() -> None:
         assert await asyncio.gather(first, together(2)) == [2, 4]
         assert work.batches[1:] == [[1, 2]]
 
-    gathering(test, 0.05)
+    gathering(test, 0.3)
 
 
 def test_enough_of_them_wait_no_longer() -> None:
     async def test(work: Work, together: Together[int, int]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await asyncio.gather(*(together(number) for number in range(ENOUGH)))
 
     gathering(test, 60.0)
@@ -171,7 +171,7 @@ def test_enough_of_them_wait_no_longer() -> None:
 
 def test_a_lone_call_waits_a_moment_and_no_more() -> None:
     async def test(work: Work, together: Together[int, int]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert await together(3) == 6
 
     gathering(test, 0.01)

@@ -25,7 +25,7 @@ STUBBORN = [
 @pytest.fixture
 def provider(tmp_path: Path):  # type: ignore[no-untyped-def]
     """A provider whose instances end with the test."""
-    made = LocalProvider(tmp_path, os.environ, grace_seconds=0.5)
+    made = LocalProvider(tmp_path, os.environ, grace_seconds=3.0)
     made._runtimes["stubborn"] = STUBBORN
     made._runtimes["missing"] = ["/no/such/program"]
     yield made

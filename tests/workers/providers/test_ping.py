@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from tests.controlplane.routing.peers import PATIENCE_SECONDS, free_port
 from workers.providers.base import Health
 from workers.providers.ping import ping
 
@@ -38,17 +39,17 @@ def container(*parts: bytes, pause_seconds: float = 0.0) -> Iterator[str]:
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.0 200\r\n", b"HTTP/1.1 200 OK\n\n"])
 def test_200_is_healthy(answer: bytes) -> None:
     with container(answer) as address:
-        assert ping(address, 2.0) == Health(True)
+        assert ping(address, PATIENCE_SECONDS) == Health(True)
 
 
 def test_a_large_body_is_not_waited_for() -> None:
     with container(b"HTTP/1.1 200 OK\r\ncontent-length: 10000000\r\n\r\n", b"x" * 10_000_000) as address:
-        assert ping(address, 2.0) == Health(True)
+        assert ping(address, PATIENCE_SECONDS) == Health(True)
 
 
 def test_a_status_line_may_come_in_pieces() -> None:
     with container(b"HTTP/1", b".1 20", b"0 OK\r\n", pause_seconds=0.02) as address:
-        assert ping(address, 2.0) == Health(True)
+        assert ping(address, PATIENCE_SECONDS) == Health(True)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +66,11 @@ def test_a_status_line_may_come_in_pieces() -> None:
 )
 def test_anything_else_is_sick_and_says_how(answer: bytes, detail: str) -> None:
     with container(answer) as address:
-        assert ping(address, 2.0) == Health(False, detail)
+        assert ping(address, PATIENCE_SECONDS) == Health(False, detail)
 
 
 def test_silence_is_sick_after_the_time_is_over() -> None:
-    with container(b"", pause_seconds=5.0) as address:
+    with container(b"", pause_seconds=3600.0) as address:
         assert ping(address, 0.2) == Health(False, "/ping did not answer within 0.2 s")
 
 
@@ -81,9 +82,7 @@ def test_one_byte_at_a_time_does_not_stretch_the_time() -> None:
 
 
 def test_nobody_there_is_sick() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    assert ping(f"127.0.0.1:{port}", 1.0) == Health(False, "/ping failed: ConnectionRefusedError")
+    assert ping(f"127.0.0.1:{free_port()}", PATIENCE_SECONDS) == Health(False, "/ping failed: ConnectionRefusedError")
 
 
 @pytest.mark.parametrize("address", ["", "nonsense", ":80", "host:", "127.0.0.1:http"])

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def provider(tmp_path: Path) -> Iterator[LocalProvider]:
     """A provider with unpleasant runtimes; nothing outlives the test."""
     env = {**environment(), "HEADRACE_RUNTIMES": json.dumps(RUNTIMES)}
     yield LocalProvider(tmp_path, env, grace_seconds=0.3)
-    assert stop.main(tmp_path, patience_seconds=5.0) == 0
+    assert stop.main(tmp_path, patience_seconds=30.0) == 0
 
 
 def launch(provider: LocalProvider, image: str, token: str = "t") -> ProviderInstance:
@@ -175,13 +176,21 @@ def test_the_shim_is_given_no_secret_it_does_not_need(tmp_path: Path) -> None:
     assert b"hush" not in Path(f"/proc/{state['pid']}/environ").read_bytes()
     assert "hush" not in (directory.path / "spec.json").read_text()
     assert directory.path.stat().st_mode & 0o077 == 0
-    assert stop.main(tmp_path, patience_seconds=5.0) == 0
+    assert stop.main(tmp_path, patience_seconds=30.0) == 0
 
 
 def test_an_ended_instance_leaves_no_child_with_its_launcher(provider: LocalProvider) -> None:
     instance = launch(provider, "headrace/reference")
     provider.terminate(instance.provider_id)
     wait_for_end(provider, instance)
+    wait(lambda: not left_to_this_thread())
+
+
+def left_to_this_thread() -> list[bytes]:
+    """The commands of this thread's children that are shims, or dead and not asked after."""
     children = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
-    names = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
-    assert not [name for name in names if b"shim.py" in name or not name]
+    names = []
+    for child in children:
+        with suppress(FileNotFoundError):  # it has gone since
+            names.append(Path(f"/proc/{child}/cmdline").read_bytes())
+    return [name for name in names if b"shim.py" in name or not name]

@@ -125,6 +125,6 @@ def test_data_that_cannot_be_had_fail_the_start_in_one_line(
         *("t", "us", TYPE, "local", "headrace/reference"), model_data_url=url, model_data_download_timeout_seconds=1
     )
     provider.launch(asked)
-    seen = wait(lambda: (i := provider.find("t")) and i.status is InstanceStatus.EXITED and i, seconds=20)
+    seen = wait(lambda: (i := provider.find("t")) and i.status is InstanceStatus.EXITED and i)
     assert (seen.failure, seen.detail) == (StartFailure.MODEL_DATA, detail)
-    assert stop.main(tmp_path, patience_seconds=5.0) == 0
+    assert stop.main(tmp_path, patience_seconds=30.0) == 0

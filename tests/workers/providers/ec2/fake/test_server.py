@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.sites import ROOT, free_port
+from tests.contract.sites import ROOT
+from tests.controlplane.routing.peers import free_port
 from tests.fakes.clock import FakeClock
 from tests.workers.providers.ec2.site import EC2_TYPE, SUBNETS, ZONE, env_of, request_for
 from workers.providers.base import InstanceStatus
@@ -122,13 +123,13 @@ def test_a_machine_answers_while_it_runs_and_is_well(machines: FakeEc2, fake_clo
     fake_clock.step(10)
     one, other = (provider.describe(ids)[each] for each in ids)
     assert one.address != other.address
-    assert provider.ping(one, 2.0).is_healthy
+    assert provider.ping(one, 30.0).is_healthy
     world.set_knob("is_sick", 1)
-    assert not provider.ping(one, 2.0).is_healthy
+    assert not provider.ping(one, 30.0).is_healthy
     world.set_knob("is_sick", 0)
     provider.terminate(ids[0])
-    assert not provider.ping(one, 2.0).is_healthy
-    assert provider.ping(other, 2.0).is_healthy
+    assert not provider.ping(one, 30.0).is_healthy
+    assert provider.ping(other, 30.0).is_healthy
 
 
 def test_a_machine_answers_a_call_with_its_body(machines: FakeEc2, tmp_path: Path) -> None:
