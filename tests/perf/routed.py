@@ -24,7 +24,7 @@ from tests.perf.canned_model import EVENTS
 from tests.perf.pump import packed
 from tests.perf.rivals import HAPROXY, SGLANG_ROUTER, VLLM_ROUTER
 from tests.perf.routed_peers import ENDPOINT, HEADRACE, SHARED, Peer, cpu_seconds, direct, headrace, headrace_shared, rivals
-from tests.perf.site import REPOSITORY, Site, running, wait_for
+from tests.perf.site import REPOSITORY, Site, running, serves, wait_for
 
 CONNECTIONS = (1, 16, 64)
 ADDED_MS, FIRST_ADDED_MS, PART_OF_HAPROXY = 0.4, 2.0, 0.5
@@ -161,7 +161,7 @@ def profile(site: Site, caller: Caller, options: argparse.Namespace) -> None:
     """Call a gateway that is profiled, and print where its time goes."""
     file, port = site.data_dir / "gateway.prof", free_port()
     process = site.start("profiled", ["-m", "tests.perf.gateway_profile", str(file)], HEADRACE_PORT=str(port))
-    wait_for(lambda: accepts(port))
+    wait_for(lambda: serves(port))
     peer = headrace(site, port, (process.pid,))[0]
     messages = caller.prepare(peer, is_stream=False)
     caller.round(peer, messages, 16, 0.5)

@@ -85,7 +85,7 @@ class Site:
         """Start one gateway and wait until it knows the endpoints that are there by then."""
         self.port = free_port()
         self.start("gateway", ["-m", "controlplane.gateway"], HEADRACE_PORT=str(self.port))
-        wait_for(lambda: accepts(self.port) and _knows_its_table(self.port))
+        wait_for(lambda: serves(self.port))
 
     def start_gateways(self, count: int) -> tuple[int, tuple[int, ...]]:
         """Start gateways that share a port, and wait until each has its table; the port and the processes' ids."""
@@ -160,6 +160,11 @@ def celery_worker(app: str, threads: int) -> list[str]:
     """The command line of a worker, the same for Headrace's and for plain Celery."""
     options = ["--pool", "threads", "--concurrency", str(threads), "--without-gossip", "--without-mingle"]
     return ["-m", "celery", "-A", app, "worker", *options, "--without-heartbeat", "--loglevel", "WARNING"]
+
+
+def serves(port: int) -> bool:
+    """Whether the gateway of this port is there and knows its routing table."""
+    return accepts(port) and _knows_its_table(port)
 
 
 def _knows_its_table(port: int) -> bool:
